@@ -1,0 +1,20 @@
+# All are Debian packages; README.md's first command installs them.
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(Boost REQUIRED)
+find_package(TBB REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Threads REQUIRED)
+
+# Optional parts come with later issues; they are found here and left out cleanly when absent.
+find_package(CUDAToolkit QUIET)
+find_package(MPI QUIET COMPONENTS CXX)
+find_package(Qt6 QUIET COMPONENTS Widgets)
+foreach(part CUDAToolkit MPI Qt6)
+  if(${part}_FOUND)
+    message(STATUS "Optional part found: ${part}")
+  else()
+    message(STATUS "Optional part absent, left out: ${part}")
+  endif()
+endforeach()

@@ -1,0 +1,6 @@
+# One interface target with the warnings, linked privately by each of our targets.
+add_library(foretrain_warnings INTERFACE)
+target_compile_options(foretrain_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wdouble-promotion
+  $<$<BOOL:${FORETRAIN_WERROR}>:-Werror>)

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/units.h"
+
+namespace core {
+
+// A figure of a data file with where it came from.
+struct Sourced {
+  double value = 0.0;
+  std::string source;
+  std::string checked;  // seen | recalled | derived | estimate
+};
+
+// A GPU as in data/gpus/NAME.json. Rates are dense.
+struct Gpu {
+  std::string name;         // "h100-sxm"
+  std::string title;        // "NVIDIA H100 SXM5 80GB"
+  std::string arch;         // "volta" | "ampere" | "hopper" | "blackwell"; key of data/curves
+  int sms = 0;
+  std::map<std::string, double> dense_tflops;  // by format: fp32, tf32, fp16, bf16, fp8
+  Bytes memory_usable;      // what the driver reports
+  BytesPerSecond memory_bandwidth;
+  Bytes l2;
+  BytesPerSecond nvlink;    // one direction; 0 = none
+  BytesPerSecond pcie;      // one direction
+  double tdp_W = 0.0;
+  std::vector<std::pair<std::string, Sourced>> sources;  // key -> figure with its source
+
+  // Dense peak of a format; nothing where the GPU has none (bf16 on V100, fp8 on A100).
+  std::optional<FlopsPerSecond> peak(std::string_view format) const;
+};
+
+// A server as in data/nodes/NAME.json.
+struct Node {
+  std::string name, gpu;
+  int gpus = 0;                   // GPUs a server
+  int nvlink_domain = 0;          // GPUs that NVLink joins: gpus, or 72 for NVL72 racks; 1 = PCIe only; 2 = pairs
+  bool nvlink_sharp = false;      // NVLS: the switch reduces
+  BytesPerSecond nvlink_per_gpu;  // one direction
+  BytesPerSecond pcie_per_gpu;    // one direction
+  int nics = 0;
+  BytesPerSecond nic_bandwidth;   // each, one direction
+  Seconds network_latency;        // one hop, small message
+  Bytes host_memory;
+  std::vector<std::pair<std::string, Sourced>> sources;
+};
+
+// A cluster as in data/clusters/NAME.json: nodes joined by a leaf/spine network.
+struct Cluster {
+  std::string name;
+  Gpu gpu;
+  Node node;
+  std::int64_t gpus = 0;          // as asked for
+  bool rail_optimised = true;     // NIC i of each node of a pod goes to leaf i
+  std::int64_t pod_gpus = 0;      // GPUs under one set of leaves; 0 = all
+  double oversubscription = 1.0;  // leaf down : up
+  std::int64_t region_gpus = 0;   // GPUs under one set of spines; 0 = all (no third tier)
+  double region_oversubscription = 1.0;
+  std::optional<Sourced> usd_per_gpu_hour;
+  std::vector<std::pair<std::string, Sourced>> sources;
+  std::int64_t nodes() const { return (gpus + node.gpus - 1) / node.gpus; }
+};
+
+Gpu load_gpu(std::string_view name, std::string_view flag = "--gpu");
+// `--gpu NAME --gpus N` without a cluster: the GPU's usual node under a full-bisection network
+// (`"default_node"` of the GPU's file). Throws InputError.
+Cluster make_cluster(std::string_view gpu, std::int64_t gpus);
+// `--cluster NAME|FILE`. `gpus` 0 = all it has.
+Cluster load_cluster(std::string_view name_or_path, std::int64_t gpus);
+
+}  // namespace core
