@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/units.h"
+
+namespace core {
+
+// What an operation does; decides which cost file prices it.
+enum class OpKind : std::uint8_t {
+  cell,            // a whole schedule cell, a bucket of one, or another lump of a known duration
+  gemm,            // [m, k] x [k, n], `batch` times
+  attention,       // softmax(q k^T) v, forward or backward; see AttentionAxes
+  memory_bound,    // norms, activations, residuals, rope, softmax, embedding, casts, loss: `bytes` of traffic
+  optimizer,       // Adam over `m` parameters: `bytes` of traffic
+  all_reduce,      // collectives: `bytes` as nccl-tests counts them (the whole buffer)
+  all_gather,      //   the gathered buffer
+  reduce_scatter,  //   the buffer before it is scattered
+  send_receive,    // point to point: the message
+};
+
+enum class Format : std::uint8_t { fp32, tf32, fp16, bf16, fp8 };
+std::string_view name_of(OpKind kind);
+std::string_view name_of(Format format);
+Format format_of(std::string_view name);  // throws InputError
+
+enum class AttentionKernel : std::uint8_t { unfused, flash1, flash2, flash3 };
+std::string_view name_of(AttentionKernel kernel);  // "unfused", "flash1", ...
+AttentionKernel attention_kernel_of(std::string_view name);  // throws InputError
+
+enum class Direction : std::uint8_t { forward, backward };
+
+// Shape of an operation, free of rank, layer and micro-batch: everything its cost depends on. Many
+// operations of a step share one.
+struct OpSpec {
+  OpKind kind = OpKind::memory_bound;
+  std::string name;         // "qkv", "mlp_up", "core_attention", "norm", ...
+  Format format = Format::bf16;
+  Direction direction = Direction::forward;
+  AttentionKernel kernel = AttentionKernel::flash2;
+  bool causal = true;       // attention: half of the score matrix is work (flash kernels only)
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;  // gemm axes; attention: m = query length, n = key
+                                                // length, k = head size, batch = sequences x heads
+  std::int64_t kv_batch = 0;                    // attention: sequences x key-value heads
+  std::int64_t window = 0;                      // attention: sliding window in tokens, 0 = none
+  Flops flops;              // work that is counted (2 m n k batch; attention: see below)
+  Bytes bytes;              // memory traffic, or bytes of the collective
+  std::int16_t group = -1;  // collectives: index into StepGraph::groups
+
+  bool operator==(const OpSpec&) const = default;
+};
+
+// FLOPs of attention, 4 m n k batch forward for the full score matrix, half of it when causal (n = m), and
+// clipped to the window; backward 2.5 times forward for flash kernels (recomputes scores), else 2 times.
+Flops attention_flops(const OpSpec& op);
+
+}  // namespace core

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/hardware/hardware.h"
+#include "core/hardware/topology.h"
+#include "core/units.h"
+
+namespace simulator {
+
+// Where a duration rests: measured on this GPU, a shipped curve fitted to measurements of it, or the
+// roofline (peak and bandwidth with the efficiency of its architecture or a near relative).
+enum class Origin : std::uint8_t { measured, fitted, roofline };
+std::string_view name_of(Origin origin);
+
+struct Cost {
+  core::Seconds time;
+  Origin origin = Origin::roofline;
+};
+
+// Numbers of data/curves for one GPU: efficiency curves of its kernels, latency and bandwidth of its
+// collectives, slowdown under overlap. Every number has a source in the file.
+class Curves {
+ public:
+  // Curves of a GPU: data/curves/<gpu>.json where there is one, else data/curves/<arch>.json (then what
+  // depends on the exact part is scaled by its peaks and counts as roofline).
+  static Curves load(const core::Gpu& gpu);
+
+  double at(std::string_view key) const;  // a number; CORE_ASSERTs that it is there
+  std::optional<double> find(std::string_view key) const;
+  const std::vector<double>& list(std::string_view key) const;
+  Origin origin_of(std::string_view section) const;      // section: "gemm", "attention", ...
+  std::string source_of(std::string_view key) const;     // the `source` beside a number
+  const core::Gpu& gpu() const { return gpu_; }
+
+ private:
+  core::Gpu gpu_;
+  std::map<std::string, double, std::less<>> numbers_;
+  std::map<std::string, std::vector<double>, std::less<>> lists_;
+  std::map<std::string, std::string, std::less<>> sources_;
+  std::map<std::string, Origin, std::less<>> origins_;
+};
+
+// A kernel cost: one file in simulator/cost/kernels.
+struct KernelCost {
+  std::string_view name;
+  bool (*prices)(core::OpKind kind);
+  // Time on the GPU, launch gap not included. The file head states formula and source.
+  Cost (*time)(const core::OpSpec& op, const Curves& curves);
+};
+namespace kernels {
+std::span<const KernelCost* const> all();
+}
+
+// A collective algorithm: one file in simulator/cost/collectives.
+struct CollectiveCost {
+  std::string_view name;  // "ring", "tree", "hierarchical", "nvls", "send_receive"
+  // Time of the operation (bytes as nccl-tests counts them) over these links, or nothing where the
+  // algorithm does not apply (NVLS outside an NVSwitch domain, tree for all-gather, ...).
+  std::optional<Cost> (*time)(core::OpKind kind,
+                              core::Bytes bytes,
+                              const core::GroupLinks& links,
+                              const Curves& curves);
+};
+namespace collectives {
+std::span<const CollectiveCost* const> all();
+}
+
+struct CollectiveChoice {
+  Cost cost;
+  std::string_view algorithm;
+};
+
+// The time of a kernel (its own file's). The launch gap is Curves "launch.kernel_gap_us", added by lowering.
+Cost kernel_time(const core::OpSpec& op, const Curves& curves);
+
+// The fastest algorithm that applies, as NCCL's tuner chooses. A group of one costs nothing.
+CollectiveChoice collective_time(core::OpKind kind,
+                                 core::Bytes bytes,
+                                 const core::GroupLinks& links,
+                                 const Curves& curves);
+
+}  // namespace simulator
