@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/graph/op.h"
+#include "core/recipe.h"
+
+namespace core {
+
+// Which communicator a body operation uses; lowering binds it to the groups of the plan.
+enum class Scope : std::uint8_t { none, tensor };
+
+// One operation of a body, with what it counts as in the breakdown.
+struct BodyOp {
+  OpSpec spec;
+  Scope scope = Scope::none;
+  bool recompute = false;  // forward work done again in the backward pass
+};
+
+// A tensor kept from forward for backward. `drop` says which recompute makes it unnecessary.
+struct SavedTensor {
+  enum class DroppedBy : std::uint8_t { full, selective };
+  std::string name;
+  Bytes bytes;
+  DroppedBy dropped_by = DroppedBy::full;  // full: only full recompute; selective: also core-attention recompute
+};
+
+// The work of one layer (or of the embedding, or of the output) for one micro-batch on one rank: forward
+// and backward operations in issue order, all serial on the rank, and what forward leaves in memory.
+struct Body {
+  std::vector<BodyOp> forward, backward;
+  std::vector<BodyOp> selective;    // forward operations that core-attention recompute repeats
+  std::vector<SavedTensor> saved;
+  Bytes input;             // the layer's input, the one tensor full recompute keeps
+  Bytes forward_transient;   // peak of short-lived memory beyond `saved`, forward and backward
+  Bytes backward_transient;
+  double parameters = 0.0;      // elements on this rank
+  double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
+};
+
+// How a rank sees a micro-batch.
+struct BodyContext {
+  std::int64_t tp = 1;
+  bool sp = false;
+  std::int64_t micro_batch = 1;  // b
+  std::int64_t seq = 1;          // s
+  AttentionKernel attention = AttentionKernel::flash2;
+  const Recipe* recipe = nullptr;
+  bool dropout_hidden = false, dropout_attention = false;
+  bool fused_norm_residual = true;
+  double logits_saved_bytes = 6.0;      // bytes per logit kept for backward (data/frameworks)
+  double logits_transient_bytes = 4.0;  // bytes per logit alive only inside the loss
+
+  double tokens() const { return static_cast<double>(micro_batch * seq); }
+  double tokens_between_blocks() const { return tokens() / static_cast<double>(sp ? tp : 1); }
+};
+
+}  // namespace core
