@@ -21,16 +21,17 @@ struct Sourced {
 
 // A GPU as in data/gpus/NAME.json. Rates are dense.
 struct Gpu {
-  std::string name;         // "h100-sxm"
-  std::string title;        // "NVIDIA H100 SXM5 80GB"
-  std::string arch;         // "volta" | "ampere" | "hopper" | "blackwell"; key of data/curves
+  std::string name;          // "h100-sxm"
+  std::string title;         // "NVIDIA H100 SXM5 80GB"
+  std::string default_node;  // its usual server, a name of data/nodes
+  std::string arch;          // "volta" | "ampere" | "hopper" | "blackwell"; key of data/curves
   int sms = 0;
   std::map<std::string, double> dense_tflops;  // by format: fp32, tf32, fp16, bf16, fp8
-  Bytes memory_usable;      // what the driver reports
+  Bytes memory_usable;                         // what the driver reports
   BytesPerSecond memory_bandwidth;
   Bytes l2;
-  BytesPerSecond nvlink;    // one direction; 0 = none
-  BytesPerSecond pcie;      // one direction
+  BytesPerSecond nvlink;  // one direction; 0 = none
+  BytesPerSecond pcie;    // one direction
   double tdp_W = 0.0;
   std::vector<std::pair<std::string, Sourced>> sources;  // key -> figure with its source
 
@@ -41,14 +42,18 @@ struct Gpu {
 // A server as in data/nodes/NAME.json.
 struct Node {
   std::string name, gpu;
-  int gpus = 0;                   // GPUs a server
-  int nvlink_domain = 0;          // GPUs that NVLink joins: gpus, or 72 for NVL72 racks; 1 = PCIe only; 2 = pairs
+  int gpus = 0;  // GPUs a server
+  int nvlink_domain =
+      0;  // GPUs that NVLink joins: gpus, or 72 for NVL72 racks; 1 = PCIe only; 2 = pairs
   bool nvlink_sharp = false;      // NVLS: the switch reduces
   BytesPerSecond nvlink_per_gpu;  // one direction
   BytesPerSecond pcie_per_gpu;    // one direction
+  Seconds nvlink_latency;         // one hop between two GPUs, the lowest protocol
+  Seconds pcie_latency;           // the same over PCIe
   int nics = 0;
-  BytesPerSecond nic_bandwidth;   // each, one direction
-  Seconds network_latency;        // one hop, small message
+  BytesPerSecond nic_bandwidth;  // each, one direction
+  Seconds network_latency;       // one hop, small message
+  Seconds tier_latency;          // more for each link above the leaves
   Bytes host_memory;
   std::vector<std::pair<std::string, Sourced>> sources;
 };
@@ -66,14 +71,28 @@ struct Cluster {
   double region_oversubscription = 1.0;
   std::optional<Sourced> usd_per_gpu_hour;
   std::vector<std::pair<std::string, Sourced>> sources;
+  bool full_bisection() const { return oversubscription <= 1.0 && region_oversubscription <= 1.0; }
   std::int64_t nodes() const { return (gpus + node.gpus - 1) / node.gpus; }
 };
 
+// Rental prices of a GPU as in data/prices/NAME.json.
+struct Price {
+  Sourced low, typical, high;  // USD per GPU and hour
+  std::string date;            // of the newest observation
+};
+
+// Each loader throws InputError naming file and key (or the flag, with the nearest known name).
 Gpu load_gpu(std::string_view name, std::string_view flag = "--gpu");
+Node load_node(std::string_view name, std::string_view flag = "node");
+// Nothing where no price is known.
+std::optional<Price> load_price(std::string_view gpu);
+
 // `--gpu NAME --gpus N` without a cluster: the GPU's usual node under a full-bisection network
 // (`"default_node"` of the GPU's file). Throws InputError.
 Cluster make_cluster(std::string_view gpu, std::int64_t gpus);
-// `--cluster NAME|FILE`. `gpus` 0 = all it has.
+// `--cluster NAME|FILE`. `gpus` 0 = all it has. A file of the user's may write plain numbers where
+// ours write {value, source, checked}, and describe its node in place: "node": {"like": "dgx-h100",
+// "nics": 4}.
 Cluster load_cluster(std::string_view name_or_path, std::int64_t gpus);
 
 }  // namespace core
