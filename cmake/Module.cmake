@@ -57,6 +57,10 @@ function(add_catalogue target folder type header)
     string(APPEND declarations "extern const ${type} ${entry};\n")
     string(APPEND entries "    &${entry},\n")
   endforeach()
+  set(body "  static constexpr const ${type}* table[] = {\n${entries}  };\n  return table;\n")
+  if(NOT files)
+    set(body "  return {};\n")
+  endif()
   set(out ${CMAKE_CURRENT_BINARY_DIR}/catalogue_${kind}.cpp)
   file(CONFIGURE OUTPUT ${out} @ONLY CONTENT
 "// Written by the build from the file names in @target@/@folder@.
@@ -66,10 +70,7 @@ namespace @target@::@kind@ {
 
 @declarations@
 std::span<const @type@* const> all() {
-  static constexpr const @type@* table[] = {
-@entries@  };
-  return table;
-}
+@body@}
 
 }  // namespace @target@::@kind@
 ")

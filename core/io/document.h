@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace core {
@@ -21,7 +22,8 @@ class Document {
   enum class Kind { null, boolean, integer, real, text, list, object };
 
   // Reads a file. Throws InputError when it cannot be opened or is not valid JSON (with the line), when
-  // a key stands twice in one object, or when it nests deeper than 128 levels.
+  // a key stands twice in one object, or when it nests deeper than 128 levels. Infinity and NaN, which
+  // Python writes, become reals that as_real and its kin refuse.
   static Document read_json_file(const std::filesystem::path& file);
   static Document parse_json(std::string_view text, std::string name);
 
@@ -60,10 +62,17 @@ class Document {
   void reject_unknown(const std::vector<std::string_view>& known) const;
   void mark_used() const;
 
+  struct Node;  // core/io/document_node.h, for the readers of a format
+  Document() = default;  // holds nothing; only good for assigning to
+  explicit Document(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+
  private:
-  struct Node;
   std::shared_ptr<const Node> node_;
 };
+
+// The bytes of a text from outside as they may stand in a message: one line, control characters
+// escaped, cut after `limit` bytes.
+std::string printable(std::string_view text, std::size_t limit = 60);
 
 // The name among `known` that is nearest to `name` by edit distance (Damerau-Levenshtein), when it is
 // near enough to be a misspelling; else nothing.
