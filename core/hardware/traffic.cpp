@@ -28,7 +28,7 @@ struct Door {
 struct Part {
   std::int64_t domain = 0;
   std::int64_t members = 0;
-  std::vector<Door> doors;
+  std::vector<Door> doors{};
 };
 
 // NICs near a GPU: its own one or several, or the one it shares.
