@@ -43,10 +43,9 @@ struct Schedule {
   // Why the schedule cannot run with these sizes, or nothing.
   std::optional<std::string> (*why_not)(std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches);
   ScheduleTable (*table)(std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches);
-  // Number of actions of a rank before its steady state, and in one round of it; one round runs
-  // `round_micro_batches` micro-batches through all of the rank's chunks. Used by the periodic shortcut, which
-  // checks it on the table. round_micro_batches = 0: no steady state (GPipe).
-  std::int64_t round_micro_batches = 0;
+  // Micro-batches in one round of the steady state: the table of m + round micro-batches is that of m with one more
+  // round in its middle. 0 where there is no steady state (GPipe).
+  std::int64_t (*round_micro_batches)(std::int64_t pp);
 };
 
 namespace schedules {
