@@ -17,6 +17,7 @@ struct BodyOp {
   OpSpec spec;
   Scope scope = Scope::none;
   bool recompute = false;  // forward work done again in the backward pass
+  bool overlaps_next = false;  // a collective that runs beside the next operation and is joined after it
 };
 
 // A tensor kept from forward for backward. `drop` says which recompute makes it unnecessary.
@@ -48,13 +49,21 @@ struct BodyContext {
   std::int64_t seq = 1;          // s
   AttentionKernel attention = AttentionKernel::flash2;
   const Recipe* recipe = nullptr;
+  Format gemm(Direction direction, bool weight) const;  // format of a layer GEMM
   bool dropout_hidden = false, dropout_attention = false;
-  bool fused_norm_residual = true;
-  double logits_saved_bytes = 6.0;      // bytes per logit kept for backward (data/frameworks)
-  double logits_transient_bytes = 4.0;  // bytes per logit alive only inside the loss
+  double logits_saved_bytes = 0.0;      // bytes per logit kept for backward (data/frameworks)
+  double logits_transient_bytes = 0.0;  // bytes per logit alive only inside the loss
+  double loss_traffic_forward = 0.0, loss_traffic_backward = 0.0;  // memory traffic of the loss, bytes per logit
+  std::int64_t vocab_multiple = 1;      // the vocabulary is padded to a multiple of this times tp
+  bool gathers_input = true;            // false where a parallel residual shares the gathered input
+  bool reduces_output = true;           // false where a parallel residual reduces once, after both
 
   double tokens() const { return static_cast<double>(micro_batch * seq); }
+  // Tokens a rank holds between blocks: s / tp of each sequence with sequence parallel.
   double tokens_between_blocks() const { return tokens() / static_cast<double>(sp ? tp : 1); }
 };
+
+// The vocabulary padded as the framework does: to a multiple of vocab_multiple * tp.
+std::int64_t padded_vocab(std::int64_t vocab, const BodyContext& context);
 
 }  // namespace core

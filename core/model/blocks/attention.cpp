@@ -1,0 +1,146 @@
+// Multi-head, grouped-query and multi-query attention: qkv projection, optional rotary positions and q/k norms, core
+// attention (unfused or FlashAttention), output projection. Saves (arXiv 2205.05198, section 4.1, attention: 11 sbh +
+// 5 a s^2 b): the input, q, k and v, the projection's input 2 sbh each, the mask of dropout sbh, and unfused the softmax
+// and its dropout's mask and output, 2 + 1 + 2 bytes a score. FlashAttention keeps one fp32 log-sum-exp a row instead
+// (arXiv 2205.14135). Core-attention recompute ("selective") drops what grows with s^2.
+#include <algorithm>
+
+#include "core/graph/body_writer.h"
+#include "core/model/block_kind.h"
+#include "core/model/block_tensors.h"
+
+namespace core::blocks {
+
+namespace {
+
+struct Shape {
+  std::int64_t heads, kv_heads, head_dim, q, kv;  // of one rank
+};
+
+Shape shape_of(const Block& block, const BodyContext& context) {
+  Shape s{};
+  s.heads = block.shape.at("heads") / context.tp;
+  s.kv_heads = std::max<std::int64_t>(1, block.shape.at("kv_heads") / context.tp);
+  s.head_dim = block.shape.at("head_dim");
+  s.q = s.heads * s.head_dim;
+  s.kv = s.kv_heads * s.head_dim;
+  return s;
+}
+
+OpSpec core_attention(const Block& block, const BodyContext& context, const Shape& s, Direction direction) {
+  OpSpec op;
+  op.kind = OpKind::attention;
+  op.name = direction == Direction::forward ? "core_attention" : "core_attention_backward";
+  op.direction = direction;
+  op.format = format_of(context.recipe->compute_format);
+  op.kernel = context.attention;
+  op.m = op.n = context.seq;
+  op.k = s.head_dim;
+  op.batch = context.micro_batch * s.heads;
+  op.kv_batch = context.micro_batch * s.kv_heads;
+  op.window = block.shape.get("window", 0);
+  op.flops = attention_flops(op);
+  const double passes = direction == Direction::forward ? 1.0 : 2.0;
+  op.bytes = Bytes{passes * context.recipe->activation_bytes * context.tokens() *
+                   static_cast<double>(2 * s.q + 2 * s.kv)};
+  return op;
+}
+
+void save_scores(BodyWriter& writer, const BodyContext& context, const Shape& s) {
+  const double rows = context.tokens() * static_cast<double>(s.heads);
+  if (context.attention != AttentionKernel::unfused) {
+    writer.save("log-sum-exp", 4.0 * rows, SavedTensor::DroppedBy::selective);
+    return;
+  }
+  const double scores = rows * static_cast<double>(context.seq), a = context.recipe->activation_bytes;
+  writer.save("softmax", a * scores, SavedTensor::DroppedBy::selective);
+  if (context.dropout_attention) {
+    writer.save("attention dropout", (a + 1.0) * scores, SavedTensor::DroppedBy::selective);
+  }
+}
+
+void write_forward(BodyWriter& writer, const Block& block, const ModelSpec& model, const BodyContext& context,
+                   const Shape& s) {
+  const double tokens = context.tokens(), h = static_cast<double>(model.hidden);
+  const double a = context.recipe->activation_bytes, whole = a * tokens * h;
+  const double qk = tokens * static_cast<double>(s.q + s.kv);
+  enter_tensor_region(writer, context, whole);
+  writer.linear_forward({"qkv", tokens, model.hidden, s.q + 2 * s.kv});
+  if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm", Direction::forward, 2.0 * a * qk);
+  if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope", Direction::forward, 2.0 * a * qk);
+  writer.attention(core_attention(block, context, s, Direction::forward));
+  writer.linear_forward({"attention_out", tokens, s.q, model.hidden});
+  leave_tensor_region(writer, context, whole);
+  if (context.reduces_output) {
+    const double mask = context.dropout_hidden ? 1.0 : 0.0;
+    writer.memory_bound("residual", Direction::forward, (3.0 * a + mask) * context.tokens_between_blocks() * h);
+  }
+}
+
+void write_backward(BodyWriter& writer, const Block& block, const ModelSpec& model, const BodyContext& context,
+                    const Shape& s) {
+  const double tokens = context.tokens(), h = static_cast<double>(model.hidden);
+  const double between = context.tokens_between_blocks();
+  const double a = context.recipe->activation_bytes, whole = a * tokens * h;
+  const double qk = tokens * static_cast<double>(s.q + s.kv);
+  const BodyWriter::Linear qkv{"qkv", tokens, model.hidden, s.q + 2 * s.kv};
+  const BodyWriter::Linear out{"attention_out", tokens, s.q, model.hidden};
+  if (context.dropout_hidden) {
+    writer.memory_bound("dropout_backward", Direction::backward, (2.0 * a + 1.0) * between * h);
+  }
+  if (context.sp && context.reduces_output) {
+    writer.tensor_collective(OpKind::all_gather, "tp_gradient_all_gather", Direction::backward, whole);
+  }
+  writer.linear_input_gradient(out);
+  writer.linear_weight_gradient(out);
+  writer.attention(core_attention(block, context, s, Direction::backward));
+  if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope_backward", Direction::backward, 2.0 * a * qk);
+  if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm_backward", Direction::backward, 3.0 * a * qk);
+  if (context.sp) {
+    writer.tensor_collective(OpKind::all_gather, "tp_input_all_gather", Direction::backward, whole, true);
+    writer.linear_input_gradient(qkv);
+    writer.tensor_collective(OpKind::reduce_scatter, "tp_gradient_reduce_scatter", Direction::backward, whole, true);
+  } else {
+    writer.linear_input_gradient(qkv);
+    writer.tensor_collective(OpKind::all_reduce, "tp_gradient_all_reduce", Direction::backward, whole, true);
+  }
+  writer.linear_weight_gradient(qkv);
+  writer.memory_bound("residual_backward", Direction::backward, 3.0 * a * between * h);
+}
+
+void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
+  BodyWriter writer(body, context);
+  const auto s = shape_of(block, context);
+  write_forward(writer, block, model, context, s);
+  write_backward(writer, block, model, context, s);
+  body.selective.push_back({core_attention(block, context, s, Direction::forward), Scope::none, true, false});
+
+  const double tokens = context.tokens(), between = context.tokens_between_blocks();
+  const double h = static_cast<double>(model.hidden), a = context.recipe->activation_bytes;
+  const double g = context.recipe->gemm_input_bytes;
+  writer.save("attention input", g * between * h);
+  writer.save("q, k and v", a * tokens * static_cast<double>(s.q + 2 * s.kv));
+  if (block.shape.get("qk_norm", 0) != 0) {
+    writer.save("q/k norm input", a * tokens * static_cast<double>(s.q + s.kv));
+  }
+  save_scores(writer, context, s);
+  writer.save("attention output", g * tokens * static_cast<double>(s.q));
+  if (context.dropout_hidden) writer.save("attention dropout mask", between * h);
+
+  const double whole = a * tokens * h;
+  const double scores = context.attention == AttentionKernel::unfused
+                            ? a * tokens * static_cast<double>(s.heads * context.seq)
+                            : 0.0;
+  body.forward_transient = std::max(body.forward_transient, Bytes{whole + scores});
+  body.backward_transient =
+      std::max(body.backward_transient,
+               Bytes{2.0 * scores + a * tokens * static_cast<double>(s.q + 2 * s.kv) +
+                     (context.tp > 1 ? 2.0 : 1.0) * whole});
+}
+
+}  // namespace
+
+extern const BlockKind attention;
+const BlockKind attention = {"attention", attention_tensors, lower};
+
+}  // namespace core::blocks
