@@ -1,0 +1,24 @@
+#pragma once
+
+#include "core/graph/memory.h"
+#include "core/graph/step_graph.h"
+#include "core/graph/step_work.h"
+#include "core/plan/schedule.h"
+
+namespace core {
+
+// Grain of a lowering.
+//   cell:  one operation a schedule cell, for ranking (more where something overlaps it: a bucket of the last
+//          backward, a unit of a sharded layer)
+//   mixed: operations where a cell overlaps data-parallel communication, cells elsewhere
+//   op:    every kernel and collective
+enum class Grain : std::uint8_t { cell, mixed, op };
+std::string_view name_of(Grain grain);
+
+enum class Fold : std::uint8_t { yes, no };
+
+// Puts the work of a step into a graph, by the order of the table. Folded, one rank a pipeline stage stands for its
+// tensor- and data-parallel peers; unfolded, every rank has its own operations and collectives join them.
+StepGraph lower(const StepWork& work, const ScheduleTable& table, Grain grain, Fold fold = Fold::yes);
+
+}  // namespace core

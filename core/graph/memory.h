@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/graph/step_graph.h"
+#include "core/graph/step_work.h"
+
+namespace core {
+
+using MemoryTerms = std::array<std::int64_t, memory_terms>;  // bytes by MemoryTerm
+
+constexpr std::size_t index_of(MemoryTerm term) { return static_cast<std::size_t>(term); }
+
+// What a body leaves in memory for one micro-batch, each tensor rounded up as the allocator does.
+struct BodyMemory {
+  std::int64_t activations = 0, logits = 0;                   // kept from forward to backward
+  std::int64_t forward_transient = 0, backward_transient = 0;  // inside the cell only
+  std::int64_t saved() const { return activations + logits; }
+};
+BodyMemory body_memory(const Body& body, const Framework& framework);
+
+// Parameters of a pipeline rank, and its largest bodies: all that its resident memory depends on.
+struct RankParameters {
+  double all = 0.0, gemm = 0.0;
+  double largest_body = 0.0;  // elements of the largest body: what is gathered or reduced at once
+};
+RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank);
+
+// Memory that a rank holds all through the step (ZeRO paper, arXiv 1910.02054, section 3, for the states; Megatron's
+// distributed optimizer is its stage 1): weights, gradients, optimizer states, gathered and unreduced bodies, workspaces,
+// communicators, context. Bytes.
+MemoryTerms resident_memory(const RankParameters& parameters,
+                            const ParallelPlan& plan,
+                            const Recipe& recipe,
+                            const Framework& framework);
+
+// Memory lost between blocks, for a peak of short-lived memory.
+std::int64_t fragmentation(std::int64_t short_lived, const Framework& framework);
+
+}  // namespace core

@@ -1,0 +1,294 @@
+#include "core/graph/step_work.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/error.h"
+#include "core/model/block_kind.h"
+
+namespace core {
+
+namespace {
+
+bool is_table(const Block& block, const Tensor& tensor) {
+  return (block.kind == "embedding" || block.kind == "output") && tensor.split == Tensor::Split::rows;
+}
+
+// Elements of a parameter tensor on one rank.
+double elements_of(const Block& block, const Tensor& tensor, const BodyContext& context) {
+  const double whole = static_cast<double>(tensor.numel()), tp = static_cast<double>(context.tp);
+  if (is_table(block, tensor)) {
+    return static_cast<double>(padded_vocab(tensor.rows, context) / context.tp * tensor.columns);
+  }
+  switch (tensor.split) {
+    case Tensor::Split::none: return whole;
+    case Tensor::Split::kv_heads: {
+      // Key-value heads fewer than ranks are held by each rank that shares one.
+      const double heads = static_cast<double>(block.shape.at("kv_heads"));
+      return whole * std::max(1.0 / heads, 1.0 / tp);
+    }
+    case Tensor::Split::columns:
+    case Tensor::Split::rows:
+    case Tensor::Split::heads: return whole / tp;
+  }
+  CORE_ASSERT(false);
+}
+
+bool is_gemm_weight(const Block& block, const Tensor& tensor) {
+  return tensor.columns > 1 && (block.kind == "attention" || block.kind == "mlp");
+}
+
+void add_parameters(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
+  for (const auto& tensor : block_kind(block.kind).tensors(block, model)) {
+    const double n = elements_of(block, tensor, context);
+    body.parameters += n;
+    if (is_gemm_weight(block, tensor)) body.gemm_parameters += n;
+  }
+}
+
+void append(std::vector<BodyOp>& to, const std::vector<BodyOp>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+// Backward runs the blocks in reverse.
+void merge(Body& body, Body&& block) {
+  append(body.forward, block.forward);
+  append(block.backward, body.backward);
+  body.backward = std::move(block.backward);
+  append(body.selective, block.selective);
+  body.saved.insert(body.saved.end(), block.saved.begin(), block.saved.end());
+  body.forward_transient = std::max(body.forward_transient, block.forward_transient);
+  body.backward_transient = std::max(body.backward_transient, block.backward_transient);
+  body.parameters += block.parameters;
+  body.gemm_parameters += block.gemm_parameters;
+}
+
+Body lower_blocks(const std::vector<Block>& blocks,
+                  const ModelSpec& model,
+                  const BodyContext& context,
+                  bool parallel_residual) {
+  const auto norms = std::count_if(blocks.begin(), blocks.end(), [](const Block& b) { return b.kind == "norm"; });
+  Body body;
+  for (const auto& block : blocks) {
+    BodyContext own = context;
+    // Attention and mlp in parallel are summed before one reduction; with one norm they also share the gathered input.
+    if (parallel_residual && block.kind == "attention") own.reduces_output = false;
+    if (parallel_residual && block.kind == "mlp") own.gathers_input = norms > 1;
+    Body one;
+    block_kind(block.kind).lower(block, model, own, one);
+    add_parameters(block, model, context, one);
+    merge(body, std::move(one));
+  }
+  body.input = Bytes{context.recipe->activation_bytes * context.tokens_between_blocks() *
+                     static_cast<double>(model.hidden)};
+  return body;
+}
+
+double saved_bytes(const Body& body, bool selective_only) {
+  double sum = 0.0;
+  for (const auto& s : body.saved) {
+    if (!selective_only || s.dropped_by == SavedTensor::DroppedBy::selective) sum += s.bytes.value;
+  }
+  return sum;
+}
+
+Body recompute_all(const Body& body) {
+  Body out = body;
+  std::vector<BodyOp> backward = body.forward;
+  for (auto& op : backward) op.recompute = true;
+  append(backward, body.backward);
+  out.backward = std::move(backward);
+  out.backward_transient += Bytes{saved_bytes(body, false)};
+  out.saved = {{"layer input", body.input, SavedTensor::DroppedBy::full}};
+  return out;
+}
+
+Body recompute_core_attention(const Body& body) {
+  Body out = body;
+  out.backward.clear();
+  std::size_t next = 0;
+  for (const auto& op : body.backward) {
+    if (op.spec.kind == OpKind::attention && next < body.selective.size()) {
+      out.backward.push_back(body.selective[next++]);
+    }
+    out.backward.push_back(op);
+  }
+  out.backward_transient += Bytes{saved_bytes(body, true)};
+  std::erase_if(out.saved, [](const SavedTensor& s) { return s.dropped_by == SavedTensor::DroppedBy::selective; });
+  return out;
+}
+
+// Collects distinct bodies as stages ask for them.
+class Bodies {
+ public:
+  explicit Bodies(StepWork& work) : work_(work) {}
+  std::uint16_t index(const std::string& name, const Body& body) {
+    for (std::size_t i = 0; i < work_.body_names.size(); ++i) {
+      if (work_.body_names[i] == name) return static_cast<std::uint16_t>(i);
+    }
+    work_.body_names.push_back(name);
+    work_.bodies.push_back(body);
+    return static_cast<std::uint16_t>(work_.bodies.size() - 1);
+  }
+  std::uint16_t layer(const ModelSpec& model, const ModelBodies& bodies, std::size_t layer, Recompute recompute) {
+    const auto kind = model.layer_kind[layer];
+    const auto name = model.kinds[kind].name + std::to_string(kind) + "/" + std::string(name_of(recompute));
+    for (std::size_t i = 0; i < work_.body_names.size(); ++i) {
+      if (work_.body_names[i] == name) return static_cast<std::uint16_t>(i);
+    }
+    return index(name, with_recompute(bodies.kinds[kind], recompute));
+  }
+
+ private:
+  StepWork& work_;
+};
+
+Recompute recompute_of(const ParallelPlan& plan, std::int64_t layer_in_stage) {
+  if (plan.recompute != Recompute::full || plan.recompute_layers == 0) return plan.recompute;
+  return layer_in_stage < plan.recompute_layers ? Recompute::full : Recompute::none;
+}
+
+}  // namespace
+
+std::int64_t padded_vocab(std::int64_t vocab, const BodyContext& context) {
+  const auto multiple = context.vocab_multiple * context.tp;
+  return (vocab + multiple - 1) / multiple * multiple;
+}
+
+BodyContext body_context(const ParallelPlan& plan,
+                         const Recipe& recipe,
+                         const Framework& framework,
+                         const ModelSpec& model,
+                         std::int64_t seq,
+                         AttentionKernel attention) {
+  BodyContext c;
+  c.tp = plan.tp;
+  c.sp = plan.sp && plan.tp > 1;
+  c.micro_batch = plan.micro_batch;
+  c.seq = seq;
+  c.attention = attention;
+  c.recipe = &recipe;
+  c.dropout_hidden = model.hidden_dropout > 0.0;
+  c.dropout_attention = model.attention_dropout > 0.0;
+  c.logits_saved_bytes = framework.logits_saved_bytes;
+  c.logits_transient_bytes = framework.logits_transient_bytes;
+  c.loss_traffic_forward = framework.loss_traffic_forward;
+  c.loss_traffic_backward = framework.loss_traffic_backward;
+  c.vocab_multiple = framework.vocab_multiple;
+  return c;
+}
+
+ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
+  ModelBodies out;
+  for (const auto& kind : model.kinds) {
+    out.kinds.push_back(lower_blocks(kind.blocks, model, context, kind.parallel_residual));
+  }
+  out.embedding = lower_blocks(model.embedding, model, context, false);
+  out.output = lower_blocks(model.output, model, context, false);
+  for (const auto& block : model.output) {
+    if (block.kind == "output") {
+      out.output_table = static_cast<double>(padded_vocab(block.shape.at("vocab"), context) / context.tp *
+                                             block.shape.get("dim", model.hidden));
+    }
+  }
+  return out;
+}
+
+Body with_recompute(const Body& body, Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none: return body;
+    case Recompute::selective: return recompute_core_attention(body);
+    case Recompute::full: return recompute_all(body);
+  }
+  CORE_ASSERT(false);
+}
+
+double StepWork::parameters_of_stage(std::size_t stage) const {
+  double sum = 0.0;
+  for (const auto body : stages[stage].bodies) sum += bodies[body].parameters;
+  return sum;
+}
+
+double StepWork::parameters_of_rank(std::int64_t pipeline_rank) const {
+  double sum = 0.0;
+  for (auto s = pipeline_rank; s < plan.stages(); s += plan.pp) {
+    sum += parameters_of_stage(static_cast<std::size_t>(s));
+  }
+  return sum;
+}
+
+double StepWork::gemm_parameters_of_rank(std::int64_t pipeline_rank) const {
+  double sum = 0.0;
+  for (auto s = pipeline_rank; s < plan.stages(); s += plan.pp) {
+    for (const auto body : stages[static_cast<std::size_t>(s)].bodies) sum += bodies[body].gemm_parameters;
+  }
+  return sum;
+}
+
+StepWork step_work(const ModelSpec& model,
+                   const ParallelPlan& plan,
+                   const Recipe& recipe,
+                   const Framework& framework,
+                   std::int64_t seq,
+                   AttentionKernel attention) {
+  const auto context = body_context(plan, recipe, framework, model, seq, attention);
+  return step_work(model, bodies_of(model, context), plan, recipe, framework, seq);
+}
+
+StepWork step_work(const ModelSpec& model,
+                   const ModelBodies& bodies,
+                   const ParallelPlan& plan,
+                   const Recipe& recipe,
+                   const Framework& framework,
+                   std::int64_t seq) {
+  StepWork work;
+  work.plan = plan;
+  work.recipe = recipe;
+  work.framework = framework;
+  work.model = model.name;
+  work.hidden = model.hidden;
+  work.seq = seq;
+  work.tied_copy = model.tied_embeddings && plan.pp > 1;
+  const auto layers = layers_of_stages(plan, model.layers());
+  work.stages.resize(static_cast<std::size_t>(plan.stages()));
+  Bodies index(work);
+  work.stages.front().bodies.push_back(index.index("embedding", bodies.embedding));
+  std::size_t layer = 0;
+  for (std::size_t s = 0; s < work.stages.size(); ++s) {
+    work.stages[s].layers = layers[s];
+    for (std::int64_t i = 0; i < layers[s]; ++i) {
+      work.stages[s].bodies.push_back(index.layer(model, bodies, layer++, recompute_of(plan, i)));
+    }
+  }
+  // Tied on one stage: the table is the embedding's. On two: the last holds a copy, kept equal by an all-reduce.
+  Body output = bodies.output;
+  if (work.tied_copy) {
+    output.parameters += bodies.output_table;
+    work.tied_parameters = bodies.output_table;
+  }
+  work.stages.back().bodies.push_back(index.index("output", output));
+  // A layer's input is what stages send.
+  work.send_bytes = bodies.kinds.front().input.value;
+  return work;
+}
+
+std::vector<BodyRange> buckets_of(const StepWork& work, std::size_t stage, bool overlapped) {
+  const auto& bodies = work.stages[stage].bodies;
+  if (!overlapped) return {{0, bodies.size()}};
+  const double least = std::max(work.framework.bucket_parameters,
+                                work.framework.bucket_parameters_per_rank * static_cast<double>(work.plan.dp));
+  std::vector<BodyRange> out;
+  double sum = 0.0;
+  std::size_t end = bodies.size();
+  for (std::size_t i = bodies.size(); i-- > 0;) {
+    sum += work.bodies[bodies[i]].parameters;
+    if (sum >= least || i == 0) {
+      out.push_back({i, end});
+      end = i;
+      sum = 0.0;
+    }
+  }
+  return out;
+}
+
+}  // namespace core

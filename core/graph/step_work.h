@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/framework.h"
+#include "core/graph/body.h"
+#include "core/model/model.h"
+#include "core/plan/plan.h"
+#include "core/recipe.h"
+
+namespace core {
+
+// The bodies of a model under one tp, sp, micro-batch and attention kernel, before recompute: the part of the work that
+// many plans share.
+struct ModelBodies {
+  Body embedding, output;       // output: final norm, output layer, loss; parameters without the output table
+  std::vector<Body> kinds;      // by ModelSpec::kinds
+  double output_table = 0.0;    // elements of the output layer's table on a rank (a copy of the embedding when tied)
+};
+
+BodyContext body_context(const ParallelPlan& plan,
+                         const Recipe& recipe,
+                         const Framework& framework,
+                         const ModelSpec& model,
+                         std::int64_t seq,
+                         AttentionKernel attention);
+ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context);
+
+// A layer's body with recompute: full keeps only the input and repeats the forward operations before the backward ones;
+// selective drops what core attention saves and repeats it.
+Body with_recompute(const Body& body, Recompute recompute);
+
+// A virtual stage: the bodies it runs, in model order.
+struct VirtualStage {
+  std::vector<std::uint16_t> bodies;  // indices into StepWork::bodies
+  std::int64_t layers = 0;
+};
+
+// What every rank has to do in a step, before it is put into time: level 3's input. Sizes are those of one rank of a
+// pipeline stage; tensor- and data-parallel ranks of a stage do the same.
+struct StepWork {
+  ParallelPlan plan;
+  Recipe recipe;
+  Framework framework;
+  std::string model;
+  std::int64_t hidden = 0, seq = 0;
+  bool tied_copy = false;            // the last stage holds a copy of the embedding table (tied, pp > 1)
+  double tied_parameters = 0.0;      // elements of it on a rank
+  std::vector<Body> bodies;          // distinct, recompute applied
+  std::vector<std::string> body_names;
+  std::vector<VirtualStage> stages;  // pp * vpp
+  double send_bytes = 0.0;           // one micro-batch's activation between stages, on one rank
+
+  double parameters_of_stage(std::size_t stage) const;
+  double parameters_of_rank(std::int64_t pipeline_rank) const;
+  double gemm_parameters_of_rank(std::int64_t pipeline_rank) const;
+};
+
+// Requires a legal plan (why_not gives nothing).
+StepWork step_work(const ModelSpec& model,
+                   const ParallelPlan& plan,
+                   const Recipe& recipe,
+                   const Framework& framework,
+                   std::int64_t seq,
+                   AttentionKernel attention);
+// The same from bodies that are at hand.
+StepWork step_work(const ModelSpec& model,
+                   const ModelBodies& bodies,
+                   const ParallelPlan& plan,
+                   const Recipe& recipe,
+                   const Framework& framework,
+                   std::int64_t seq);
+
+// Buckets of a stage's gradients (and of the parameters gathered in their place): ranges [begin, end) of its bodies, from
+// the last to the first, each at least the framework's bucket size. One bucket where nothing overlaps.
+struct BodyRange {
+  std::size_t begin = 0, end = 0;
+};
+std::vector<BodyRange> buckets_of(const StepWork& work, std::size_t stage, bool overlapped);
+
+}  // namespace core
