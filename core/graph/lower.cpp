@@ -99,8 +99,23 @@ class Lowering {
         if (op.scope == Scope::tensor) spec.group = tensor_group_;
         chain.push_back({find_or_add(spec), op.recompute, op.overlaps_next});
       }
+      if (work_.framework.host_per_kernel.value > 0.0) chain.push_back(host_wait(chain, direction));
     }
     return chain;
+  }
+  // The GPU cannot be faster than the host that launches its kernels: what a body lacks to that is one more operation.
+  ChainOp host_wait(const std::vector<ChainOp>& chain, Direction direction) {
+    OpSpec spec;
+    spec.kind = OpKind::host;
+    spec.name = "host";
+    spec.format = format_of(work_.recipe.compute_format);
+    spec.direction = direction;
+    spec.m = static_cast<std::int64_t>(chain.size());
+    spec.n = static_cast<std::int64_t>(graph_.chains.size());
+    graph_.chains.push_back(chain);
+    cell_direction_.push_back(direction);
+    cell_spec_.push_back(0);
+    return {add_spec(spec), false, false};
   }
   std::uint32_t find_or_add(const OpSpec& spec) {
     for (std::uint32_t i = 0; i < graph_.specs.size(); ++i) {
@@ -123,7 +138,7 @@ class Lowering {
       chain.insert(chain.end(), part.begin(), part.end());
     }
     for (std::size_t i = 0; i < graph_.chains.size(); ++i) {
-      if (graph_.chains[i] == chain && cell_direction_[i] == direction) return cell_spec_[i];
+      if (cell_spec_[i] != 0 && graph_.chains[i] == chain && cell_direction_[i] == direction) return cell_spec_[i];
     }
     OpSpec spec;
     spec.kind = OpKind::cell;
@@ -136,6 +151,20 @@ class Lowering {
     cell_direction_.push_back(direction);
     cell_spec_.push_back(add_spec(std::move(spec)));
     return cell_spec_.back();
+  }
+
+  // At cell grain, rates are fixed: a cell knows what runs beside it (n and k: the gather and the reduce, one-based), and
+  // a collective what computes beside it (m: the cell, one-based), so that pricing can let them slow each other.
+  struct Beside {
+    bool any = false;
+    std::optional<std::uint32_t> gather, reduce;
+  };
+  std::uint32_t cell_beside(std::uint32_t cell, const Beside& beside) {
+    if (!beside.gather && !beside.reduce) return cell;
+    auto spec = graph_.specs[cell];
+    spec.n = beside.gather ? *beside.gather + 1 : 0;
+    spec.k = beside.reduce ? *beside.reduce + 1 : 0;
+    return find_or_add(spec);
   }
 
   // --- operations ------------------------------------------------------------------------------------------
@@ -200,8 +229,10 @@ class Lowering {
   }
 
   // Bodies [begin, end) of a stage for one micro-batch, on all ranks of pipeline rank p: as one cell, or op by op.
-  void run_cell(std::int64_t p, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch) {
-    const auto spec = cell_of(stage, range, direction);
+  void run_cell(std::int64_t p, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch,
+                const Beside& beside) {
+    const auto spec = grain_ == Grain::cell ? cell_beside(cell_of(stage, range, direction), beside)
+                                            : cell_of(stage, range, direction);
     const auto phase = direction == Direction::forward ? Phase::forward : Phase::backward;
     each_rank_of(p, [&](std::int32_t r) {
       const auto id = compute(r, spec,
@@ -262,12 +293,10 @@ class Lowering {
   void live(std::int32_t r, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch,
             OpId first, OpId last) {
     const auto& bodies = work_.stages[stage].bodies;
-    std::int64_t transient = 0;
-    for (std::size_t i = range.begin; i < range.end; ++i) {
-      const auto& body = memory_[bodies[i]];
-      transient = std::max(transient,
-                           direction == Direction::forward ? body.forward_transient : body.backward_transient);
-    }
+    CellMemory cell;
+    for (auto i = range.begin; i < range.end; ++i) cell.add(memory_[bodies[i]]);
+    const auto transient =
+        (direction == Direction::forward ? cell.forward_peak : cell.backward_peak) - cell.saved();
     if (transient > 0) graph_.tensors.push_back({first, last, r, MemoryTerm::activations, transient});
     if (range.begin == 0 && range.end == bodies.size() && runs_whole(stage, micro_batch)) {
       saved(r, stage, range, direction, micro_batch, first, last);
@@ -421,11 +450,12 @@ class Lowering {
       std::reverse(buckets.begin(), buckets.end());
       for (const auto bucket : buckets) {
         gather_parameters(p, stage, bucket);
-        run_range(p, stage, bucket, Direction::forward, micro_batch, true);
+        run_range(p, stage, bucket, Direction::forward, micro_batch,
+                  {true, gather_spec(stage, bucket, Direction::forward), std::nullopt});
       }
       return;
     }
-    run_range(p, stage, all, Direction::forward, micro_batch, false);
+    run_range(p, stage, all, Direction::forward, micro_batch, {});
   }
 
   void run_backward(std::int64_t p, std::size_t stage, std::uint32_t micro_batch) {
@@ -441,28 +471,28 @@ class Lowering {
     }
     if (plan.zero == 2 && plan.dp > 1) {
       for (const auto bucket : buckets_of(work_, stage, true)) {
-        run_range(p, stage, bucket, Direction::backward, micro_batch, last);
+        run_range(p, stage, bucket, Direction::backward, micro_batch, {last, std::nullopt, reduce_spec(stage, bucket)});
         reduce(p, stage, bucket, micro_batch);
       }
       return;
     }
     if (last && plan.dp > 1 && plan.overlap_gradients) {
       for (const auto bucket : buckets_of(work_, stage, true)) {
-        run_range(p, stage, bucket, Direction::backward, micro_batch, true);
+        run_range(p, stage, bucket, Direction::backward, micro_batch, {true, std::nullopt, reduce_spec(stage, bucket)});
         reduce(p, stage, bucket, micro_batch);
       }
       return;
     }
-    run_range(p, stage, all, Direction::backward, micro_batch, false);
+    run_range(p, stage, all, Direction::backward, micro_batch, {});
   }
 
-  // `beside`: data-parallel communication runs beside these bodies.
+  // `beside`: what data-parallel communication runs beside these bodies; `any` also where mixed grain unrolls them.
   void run_range(std::int64_t p, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch,
-                 bool beside) {
-    if (grain_ == Grain::op || (grain_ == Grain::mixed && beside)) {
+                 const Beside& beside) {
+    if (grain_ == Grain::op || (grain_ == Grain::mixed && beside.any)) {
       run_ops(p, stage, range, direction, micro_batch);
     } else {
-      run_cell(p, stage, range, direction, micro_batch);
+      run_cell(p, stage, range, direction, micro_batch, beside);
     }
   }
 
@@ -470,7 +500,7 @@ class Lowering {
   // are alive (FSDP's prefetch of one).
   void run_gathered(std::int64_t p, std::size_t stage, std::size_t body, Direction direction, std::uint32_t micro_batch,
                     bool edge) {
-    const auto spec = gather_spec(stage, {body, body + 1});
+    const auto spec = gather_spec(stage, {body, body + 1}, direction);
     for (const auto& members : data_groups(p)) {
       const auto id = begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(body),
                                       Phase::parameter_gather, direction == Direction::backward ? std::uint16_t{1} : std::uint16_t{0},
@@ -483,7 +513,9 @@ class Lowering {
       end_op();
       for (const auto r : members) lane(r).joins.push_back(id);
     }
-    run_range(p, stage, {body, body + 1}, direction, micro_batch, edge);
+    Beside beside{edge, spec, std::nullopt};
+    if (direction == Direction::backward) beside.reduce = reduce_spec(stage, {body, body + 1});
+    run_range(p, stage, {body, body + 1}, direction, micro_batch, beside);
     each_rank_of(p, [&](std::int32_t r) {
       auto& history = units_[r];
       history.second = history.first;
@@ -499,12 +531,22 @@ class Lowering {
     for (auto i = range.begin; i < range.end; ++i) sum += work_.bodies[work_.stages[stage].bodies[i]].parameters;
     return sum;
   }
-  std::uint32_t gather_spec(std::size_t stage, BodyRange range) {
-    return find_or_add(collective(OpKind::all_gather, "parameter_all_gather",
-                                  work_.recipe.parameter_gather_bytes * range_parameters(stage, range), data_group_));
+  std::uint32_t gather_spec(std::size_t stage, BodyRange range, std::optional<Direction> beside) {
+    auto spec = collective(OpKind::all_gather, "parameter_all_gather",
+                           work_.recipe.parameter_gather_bytes * range_parameters(stage, range), data_group_);
+    if (grain_ == Grain::cell && beside) spec.m = cell_of(stage, range, *beside) + 1;
+    return find_or_add(spec);
+  }
+  std::uint32_t reduce_spec(std::size_t stage, BodyRange range, bool beside = true) {
+    const bool sharded = work_.plan.zero > 0;
+    auto spec = collective(sharded ? OpKind::reduce_scatter : OpKind::all_reduce,
+                           sharded ? "gradient_reduce_scatter" : "gradient_all_reduce",
+                           work_.recipe.gradient_reduce_bytes * range_parameters(stage, range), data_group_);
+    if (grain_ == Grain::cell && beside) spec.m = cell_of(stage, range, Direction::backward) + 1;
+    return find_or_add(spec);
   }
   void gather_parameters(std::int64_t p, std::size_t stage, BodyRange range) {
-    const auto spec = gather_spec(stage, range);
+    const auto spec = gather_spec(stage, range, Direction::forward);
     for (const auto& members : data_groups(p)) {
       const auto id = begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(range.begin),
                                       Phase::parameter_gather, 0, 0});
@@ -513,12 +555,8 @@ class Lowering {
       for (const auto r : members) lane(r).joins.push_back(id);
     }
   }
-  void reduce(std::int64_t p, std::size_t stage, BodyRange range, std::uint32_t micro_batch) {
-    const bool sharded = work_.plan.zero > 0;
-    const auto spec = find_or_add(collective(sharded ? OpKind::reduce_scatter : OpKind::all_reduce,
-                                             sharded ? "gradient_reduce_scatter" : "gradient_all_reduce",
-                                             work_.recipe.gradient_reduce_bytes * range_parameters(stage, range),
-                                             data_group_));
+  void reduce(std::int64_t p, std::size_t stage, BodyRange range, std::uint32_t micro_batch, bool beside = true) {
+    const auto spec = reduce_spec(stage, range, beside);
     for (const auto& members : data_groups(p)) {
       begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(range.begin),
                       Phase::gradient_reduce, 0, micro_batch});
@@ -535,7 +573,7 @@ class Lowering {
     for (auto s = p; s < plan.stages(); s += plan.pp) {
       const auto stage = static_cast<std::size_t>(s);
       reduce(p, stage, {0, work_.stages[stage].bodies.size()},
-             static_cast<std::uint32_t>(table_.micro_batches - 1));
+             static_cast<std::uint32_t>(table_.micro_batches - 1), false);
     }
   }
 
@@ -549,7 +587,7 @@ class Lowering {
     for (std::int32_t r = 0; r < graph_.ranks; ++r) occupy(r, Stream::data);
     end_op();
     for (std::int64_t p = 0; p < plan.pp; ++p) {
-      const auto spec = find_or_add(optimizer_spec(p));
+      const auto spec = find_or_add(optimizer_spec(work_.parameters_of_rank(p), plan, work_.recipe));
       each_rank_of(p, [&](std::int32_t r) {
         lane(r).joins = {id};
         compute(r, spec, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, 0, 0});
@@ -562,7 +600,7 @@ class Lowering {
   void gather_at_the_end(std::int64_t p) {
     for (auto s = p; s < work_.plan.stages(); s += work_.plan.pp) {
       const auto stage = static_cast<std::size_t>(s);
-      const auto spec = gather_spec(stage, {0, work_.stages[stage].bodies.size()});
+      const auto spec = gather_spec(stage, {0, work_.stages[stage].bodies.size()}, std::nullopt);
       for (const auto& members : data_groups(p)) {
         begin_op(spec, {static_cast<std::uint16_t>(stage), 0, Phase::parameter_gather, 0, 0});
         for (const auto r : members) depend_on_lane(lane(r));
@@ -584,25 +622,6 @@ class Lowering {
       }
     }
   }
-  // Adam over the parameters a rank updates: reads and writes main weights and moments, reads the gradient twice (norm,
-  // update), writes the compute weights and clears the gradient.
-  OpSpec optimizer_spec(std::int64_t p) const {
-    const auto& plan = work_.plan;
-    const auto& r = work_.recipe;
-    const double all = work_.parameters_of_rank(p);
-    const double mine = plan.zero > 0 ? all / static_cast<double>(plan.dp) : all;
-    const double cleared = plan.zero >= 2 ? mine : all;
-    OpSpec spec;
-    spec.kind = OpKind::optimizer;
-    spec.name = "adam";
-    spec.format = Format::fp32;
-    spec.m = whole_bytes(mine);
-    spec.bytes = Bytes{mine * (2.0 * r.gradient_bytes + 2.0 * (r.main_weight_bytes + r.moment1_bytes + r.moment2_bytes) +
-                               r.weight_bytes) +
-                       cleared * r.gradient_bytes};
-    return spec;
-  }
-
   const StepWork& work_;
   const ScheduleTable& table_;
   Grain grain_;
@@ -635,6 +654,21 @@ std::string_view name_of(Grain grain) {
     case Grain::op: return "op";
   }
   CORE_ASSERT(false);
+}
+
+OpSpec optimizer_spec(double parameters, const ParallelPlan& plan, const Recipe& recipe) {
+  const double mine = plan.zero > 0 ? parameters / static_cast<double>(plan.dp) : parameters;
+  const double cleared = plan.zero >= 2 ? mine : parameters;
+  OpSpec spec;
+  spec.kind = OpKind::optimizer;
+  spec.name = "adam";
+  spec.format = Format::fp32;
+  spec.m = whole_bytes(mine);
+  spec.bytes =
+      Bytes{mine * (2.0 * recipe.gradient_bytes +
+                    2.0 * (recipe.main_weight_bytes + recipe.moment1_bytes + recipe.moment2_bytes) + recipe.weight_bytes) +
+            cleared * recipe.gradient_bytes};
+  return spec;
 }
 
 StepGraph lower(const StepWork& work, const ScheduleTable& table, Grain grain, Fold fold) {

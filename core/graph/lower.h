@@ -17,6 +17,10 @@ std::string_view name_of(Grain grain);
 
 enum class Fold : std::uint8_t { yes, no };
 
+// Adam over a rank's parameters: reads and writes main weights and moments, reads the gradient twice (norm, update), writes
+// the compute weights and clears the gradient.
+OpSpec optimizer_spec(double parameters, const ParallelPlan& plan, const Recipe& recipe);
+
 // Puts the work of a step into a graph, by the order of the table. Folded, one rank a pipeline stage stands for its
 // tensor- and data-parallel peers; unfolded, every rank has its own operations and collectives join them.
 StepGraph lower(const StepWork& work, const ScheduleTable& table, Grain grain, Fold fold = Fold::yes);

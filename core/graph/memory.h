@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -19,6 +20,19 @@ struct BodyMemory {
   std::int64_t saved() const { return activations + logits; }
 };
 BodyMemory body_memory(const Body& body, const Framework& framework);
+
+// The same of the bodies of a cell, in model order: what they leave, and the most that is alive while they run forward
+// (each leaves its own before the next starts) or backward (each frees its own), both from nothing of this micro-batch.
+struct CellMemory {
+  std::int64_t activations = 0, logits = 0, forward_peak = 0, backward_peak = 0;
+  std::int64_t saved() const { return activations + logits; }
+  void add(const BodyMemory& body) {
+    activations += body.activations;
+    logits += body.logits;
+    forward_peak = std::max(forward_peak, saved() + body.forward_transient);
+    backward_peak = std::max(backward_peak, saved() + body.backward_transient);
+  }
+};
 
 // Parameters of a pipeline rank, and its largest bodies: all that its resident memory depends on.
 struct RankParameters {

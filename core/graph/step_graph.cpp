@@ -22,9 +22,10 @@ constexpr std::array<std::string_view, 10> phase_names = {
 constexpr std::array<std::string_view, memory_terms> term_names = {
     "weights", "gradients",     "optimizer", "activations",  "logits",
     "buffers", "communicators", "context",   "fragmentation"};
-constexpr std::array<OpKind, 9> kinds = {OpKind::cell,       OpKind::gemm,       OpKind::attention,
+constexpr std::array<OpKind, 10> kinds = {OpKind::cell,       OpKind::gemm,       OpKind::attention,
                                          OpKind::memory_bound, OpKind::optimizer, OpKind::all_reduce,
-                                         OpKind::all_gather, OpKind::reduce_scatter, OpKind::send_receive};
+                                         OpKind::all_gather, OpKind::reduce_scatter, OpKind::send_receive,
+                                         OpKind::host};
 constexpr std::array<AttentionKernel, 4> attention_kernels = {AttentionKernel::unfused, AttentionKernel::flash1,
                                                               AttentionKernel::flash2, AttentionKernel::flash3};
 
@@ -191,8 +192,9 @@ void read_rank(LineReader& in, StepGraph& g) {
 
 void check_cells(const StepGraph& g) {
   for (const auto& s : g.specs) {
-    if (s.kind == OpKind::cell && (s.m < 0 || s.m >= static_cast<std::int64_t>(g.chains.size()))) {
-      throw InputError(fmt::format("step graph: cell {} has no chain {}", s.name, s.m));
+    const auto chain = s.kind == OpKind::cell ? s.m : s.kind == OpKind::host ? s.n : 0;
+    if (chain < 0 || (chain > 0 && chain >= static_cast<std::int64_t>(g.chains.size()))) {
+      throw InputError(fmt::format("step graph: {} has no chain {}", s.name, chain));
     }
     if (s.group >= static_cast<std::int64_t>(g.groups.size())) {
       throw InputError(fmt::format("step graph: {} has no group {}", s.name, s.group));

@@ -1,0 +1,225 @@
+#include "simulator/engine/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+
+namespace simulator {
+
+namespace {
+
+using core::OpId;
+using core::SimTime;
+using core::StepGraph;
+using core::Stream;
+
+// At fixed rates queues and dependencies are edges alike, and ids are a topological order: one pass.
+void run_fixed(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>& durations) {
+  const auto n = g.size();
+  std::vector<SimTime> queue_end(static_cast<std::size_t>(g.ranks * core::streams_per_rank), 0);
+  const auto* dependency_begin = g.dependency_begin.data();
+  const auto* dependencies = g.dependencies.data();
+  const auto* queue_begin = g.queue_begin.data();
+  const auto* queues = g.queues.data();
+  SimTime* start = t.start.data();
+  SimTime* end = t.end.data();
+  SimTime makespan = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    SimTime at = 0;
+    for (auto q = queue_begin[i]; q < queue_begin[i + 1]; ++q) at = std::max(at, queue_end[queues[q]]);
+    for (auto d = dependency_begin[i]; d < dependency_begin[i + 1]; ++d) at = std::max(at, end[dependencies[d]]);
+    const SimTime done = at + durations[g.spec[i]];
+    for (auto q = queue_begin[i]; q < queue_begin[i + 1]; ++q) queue_end[queues[q]] = done;
+    start[i] = at;
+    end[i] = done;
+    makespan = std::max(makespan, done);
+  }
+  t.makespan = makespan;
+}
+
+// Rates are whole 1/4096 parts of full speed, and work is counted in picoseconds times 4096, so that progress is exact.
+constexpr std::int64_t full_rate = 4096;
+constexpr SimTime never = std::numeric_limits<SimTime>::max();
+
+std::int64_t reduced(double slowdown) {
+  return std::llround(static_cast<double>(full_rate) / (1.0 + slowdown));
+}
+
+// The event loop with overlap slowdown. Only heads of queues can run, so that the running operation of a queue is the
+// whole state of it.
+class SlowedRun {
+ public:
+  SlowedRun(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>& durations, const Slowdown& slowdown)
+      : t_(t), g_(g), durations_(durations), compute_rate_(reduced(slowdown.compute)),
+        communication_rate_(reduced(slowdown.communication)) {
+    const auto queues = static_cast<std::size_t>(g.ranks * core::streams_per_rank);
+    waits_.resize(g.size());
+    work_.resize(g.size());
+    since_.resize(g.size());
+    rate_.assign(g.size(), 0);
+    running_.assign(queues, none);
+    index_programs(queues);
+    index_successors();
+  }
+
+  void run() {
+    for (OpId i = 0; i < g_.size(); ++i) {
+      if (waits_[i] == 0) start(i, 0);
+    }
+    while (!heap_.empty()) {
+      const auto [time, op] = heap_.front();
+      std::pop_heap(heap_.begin(), heap_.end(), later);
+      heap_.pop_back();
+      if (rate_[op] == 0 || finish_time(op) != time) continue;  // rescheduled since
+      finish(op, time);
+    }
+    for (OpId i = 0; i < g_.size(); ++i) CORE_ASSERT(waits_[i] == 0);
+  }
+
+ private:
+  static constexpr OpId none = std::numeric_limits<OpId>::max();
+  struct Event {
+    SimTime time;
+    OpId op;
+  };
+  static bool later(const Event& a, const Event& b) { return a.time != b.time ? a.time > b.time : a.op > b.op; }
+
+  void index_programs(std::size_t queues) {
+    // next_in_queue_ follows each entry of g_.queues to the next operation of the same queue.
+    next_in_queue_.assign(g_.queues.size(), none);
+    std::vector<std::uint32_t> last(queues, none);
+    for (OpId i = 0; i < g_.size(); ++i) {
+      for (auto q = g_.queue_begin[i]; q < g_.queue_begin[i + 1]; ++q) {
+        auto& before = last[g_.queues[q]];
+        if (before != none) next_in_queue_[before] = i, ++waits_[i];
+        before = q;
+      }
+      waits_[i] += g_.dependency_begin[i + 1] - g_.dependency_begin[i];
+    }
+  }
+  void index_successors() {
+    successor_begin_.assign(g_.size() + 1, 0);
+    for (const auto on : g_.dependencies) ++successor_begin_[on + 1];
+    for (std::size_t i = 0; i < g_.size(); ++i) successor_begin_[i + 1] += successor_begin_[i];
+    successors_.resize(g_.dependencies.size());
+    auto fill = successor_begin_;
+    for (OpId i = 0; i < g_.size(); ++i) {
+      for (auto d = g_.dependency_begin[i]; d < g_.dependency_begin[i + 1]; ++d) {
+        successors_[fill[g_.dependencies[d]]++] = i;
+      }
+    }
+  }
+
+  static Stream stream_of(std::uint32_t queue) {
+    return static_cast<Stream>(queue % static_cast<std::uint32_t>(core::streams_per_rank));
+  }
+  // The queue whose operation slows this one: data-parallel communication and compute of one rank.
+  static std::uint32_t rival(std::uint32_t queue) {
+    const auto base = queue - queue % static_cast<std::uint32_t>(core::streams_per_rank);
+    switch (stream_of(queue)) {
+      case Stream::compute: return base + static_cast<std::uint32_t>(Stream::data);
+      case Stream::data: return base + static_cast<std::uint32_t>(Stream::compute);
+      default: return none;
+    }
+  }
+  std::int64_t rate_now(OpId op) const {
+    const auto first = g_.queue_begin[op], last = g_.queue_begin[op + 1];
+    const bool is_compute = stream_of(g_.queues[first]) == Stream::compute;
+    for (auto q = first; q < last; ++q) {
+      const auto other = rival(g_.queues[q]);
+      if (other != none && running_[other] != none) return is_compute ? compute_rate_ : communication_rate_;
+    }
+    return full_rate;
+  }
+  SimTime finish_time(OpId op) const { return since_[op] + (work_[op] + rate_[op] - 1) / rate_[op]; }
+
+  void start(OpId op, SimTime now) {
+    t_.start[op] = now;
+    const auto duration = durations_[g_.spec[op]];
+    CORE_ASSERT(duration < never / full_rate);
+    work_[op] = duration * full_rate;
+    since_[op] = now;
+    for (auto q = g_.queue_begin[op]; q < g_.queue_begin[op + 1]; ++q) running_[g_.queues[q]] = op;
+    rate_[op] = rate_now(op);
+    push(op);
+    adjust_rivals(op, now);
+  }
+  void push(OpId op) {
+    heap_.push_back({finish_time(op), op});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+  void adjust_rivals(OpId op, SimTime now) {
+    for (auto q = g_.queue_begin[op]; q < g_.queue_begin[op + 1]; ++q) {
+      const auto other = rival(g_.queues[q]);
+      if (other == none || running_[other] == none) continue;
+      const auto beside = running_[other];
+      const auto rate = rate_now(beside);
+      if (rate == rate_[beside]) continue;
+      work_[beside] = std::max<std::int64_t>(0, work_[beside] - (now - since_[beside]) * rate_[beside]);
+      since_[beside] = now;
+      rate_[beside] = rate;
+      push(beside);
+    }
+  }
+  void finish(OpId op, SimTime now) {
+    t_.end[op] = now;
+    t_.makespan = std::max(t_.makespan, now);
+    rate_[op] = 0;
+    for (auto q = g_.queue_begin[op]; q < g_.queue_begin[op + 1]; ++q) running_[g_.queues[q]] = none;
+    // What starts now starts before rates are adjusted, so that a rival that ends and one that begins at the same
+    // instant do not count as a change.
+    ready_.clear();
+    for (auto q = g_.queue_begin[op]; q < g_.queue_begin[op + 1]; ++q) {
+      const auto next = next_in_queue_[q];
+      if (next != none && --waits_[next] == 0) ready_.push_back(next);
+    }
+    for (auto s = successor_begin_[op]; s < successor_begin_[op + 1]; ++s) {
+      if (--waits_[successors_[s]] == 0) ready_.push_back(successors_[s]);
+    }
+    for (const auto next : ready_) start(next, now);
+    adjust_rivals(op, now);
+  }
+
+  core::Timeline& t_;
+  const StepGraph& g_;
+  const std::vector<SimTime>& durations_;
+  std::int64_t compute_rate_, communication_rate_;
+  std::vector<std::uint32_t> waits_;          // dependencies and queue predecessors not finished
+  std::vector<std::int64_t> work_;            // left at since_, in picoseconds x full_rate
+  std::vector<SimTime> since_;
+  std::vector<std::int64_t> rate_;            // 0 = not running
+  std::vector<OpId> running_;                 // by queue
+  std::vector<OpId> next_in_queue_;
+  std::vector<std::uint32_t> successor_begin_;
+  std::vector<OpId> successors_;
+  std::vector<Event> heap_;
+  std::vector<OpId> ready_;
+};
+
+}  // namespace
+
+void run_into(core::Timeline& timeline,
+              const core::StepGraph& graph,
+              const std::vector<SimTime>& durations,
+              const Slowdown& slowdown) {
+  CORE_ASSERT(durations.size() == graph.specs.size());
+  timeline.start.resize(graph.size());
+  timeline.end.resize(graph.size());
+  timeline.makespan = 0;
+  if (slowdown.none()) {
+    run_fixed(timeline, graph, durations);
+  } else {
+    SlowedRun(timeline, graph, durations, slowdown).run();
+  }
+}
+
+core::Timeline run(const core::StepGraph& graph, const std::vector<SimTime>& durations, const Slowdown& slowdown) {
+  core::Timeline timeline;
+  run_into(timeline, graph, durations, slowdown);
+  return timeline;
+}
+
+}  // namespace simulator

@@ -1,0 +1,372 @@
+#include "simulator/pricer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace simulator {
+
+namespace {
+
+using core::OpKind;
+using core::Recompute;
+using core::SimTime;
+
+Recompute recompute_of(const core::ParallelPlan& plan, std::int64_t layer_in_stage) {
+  if (plan.recompute != Recompute::full || plan.recompute_layers == 0) return plan.recompute;
+  return layer_in_stage < plan.recompute_layers ? Recompute::full : Recompute::none;
+}
+
+bool gathers_ahead(const core::ParallelPlan& plan) {
+  return (plan.zero == 1 || plan.zero == 2) && plan.dp > 1 && plan.overlap_parameters;
+}
+
+// Prices of a body's operations, and its chain with collectives marked as chain_time wants them.
+struct PricedChain {
+  std::vector<core::ChainOp> chain;
+  std::vector<SimTime> durations;
+};
+
+PricedChain price_ops(const std::vector<core::BodyOp>& ops, const std::vector<core::CommGroup>& groups,
+                      const Machine& machine, std::vector<std::pair<core::OpSpec, SimTime>>& known) {
+  PricedChain out;
+  for (const auto& op : ops) {
+    auto spec = op.spec;
+    if (op.scope == core::Scope::tensor) spec.group = 0;
+    const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == spec; });
+    SimTime duration = 0;
+    if (found != known.end()) {
+      duration = found->second;
+    } else {
+      duration = price_of(spec, groups, machine).duration;
+      known.emplace_back(spec, duration);
+    }
+    auto index = static_cast<std::uint32_t>(out.durations.size());
+    if (spec.group >= 0) index |= 1u << 31;
+    out.chain.push_back({index, op.recompute, op.overlaps_next});
+    out.durations.push_back(duration);
+  }
+  return out;
+}
+
+SimTime body_time(const std::vector<core::BodyOp>& ops, const std::vector<core::CommGroup>& groups,
+                  const Machine& machine, SimTime host, std::vector<std::pair<core::OpSpec, SimTime>>& known) {
+  const auto priced = price_ops(ops, groups, machine, known);
+  const auto gpu = chain_time(priced.chain, priced.durations);
+  return std::max(gpu, static_cast<SimTime>(priced.chain.size()) * host);
+}
+
+}  // namespace
+
+Bench::Bench(const Setting& setting) : topology_(setting.cluster), curves_(Curves::load(setting.cluster.gpu)) {}
+
+BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, std::int64_t tp) {
+  const std::vector<core::CommGroup> groups = {{"tp", 0, 1, tp}};
+  const auto host = core::to_sim_time(framework.host_per_kernel);
+  std::vector<std::pair<core::OpSpec, SimTime>> known;
+  BodyPrice p;
+  p.forward = body_time(body.forward, groups, bench_.machine(), host, known);
+  p.backward = body_time(body.backward, groups, bench_.machine(), host, known);
+  p.memory = core::body_memory(body, framework);
+  p.parameters = body.parameters;
+  p.gemm_parameters = body.gemm_parameters;
+  return p;
+}
+
+const PricedBodies& Pricer::bodies(const core::ParallelPlan& plan) {
+  const bool sharded = plan.zero >= 2 && plan.dp > 1;
+  const auto key = std::make_tuple(plan.tp, plan.sp && plan.tp > 1, plan.micro_batch, sharded);
+  const auto found = bodies_.find(key);
+  if (found != bodies_.end()) return found->second;
+  const auto& framework = setting_.framework_of(plan);
+  const auto context = core::body_context(plan, setting_.recipe, framework, setting_.model, setting_.seq, setting_.attention);
+  const auto bodies = core::bodies_of(setting_.model, context);
+  PricedBodies out;
+  out.embedding = price(bodies.embedding, framework, plan.tp);
+  out.output = price(bodies.output, framework, plan.tp);
+  out.output_table = bodies.output_table;
+  out.send_bytes = bodies.kinds.front().input.value;
+  for (const auto& kind : bodies.kinds) {
+    auto& prices = out.kinds.emplace_back();
+    for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full}) {
+      prices[static_cast<std::size_t>(mode)] = price(core::with_recompute(kind, mode), framework, plan.tp);
+    }
+  }
+  return bodies_.emplace(key, std::move(out)).first->second;
+}
+
+void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies) {
+  const auto layers = core::layers_of_stages(plan, setting_.model.layers());
+  stages_.resize(static_cast<std::size_t>(plan.stages()));
+  output_ = bodies.output;
+  if (setting_.model.tied_embeddings && plan.pp > 1) output_.parameters += bodies.output_table;
+  std::size_t layer = 0;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    auto& stage = stages_[s].bodies;
+    stage.clear();
+    if (s == 0) stage.push_back(&bodies.embedding);
+    for (std::int64_t i = 0; i < layers[s]; ++i) {
+      const auto kind = setting_.model.layer_kind[layer++];
+      stage.push_back(&bodies.kinds[kind][static_cast<std::size_t>(recompute_of(plan, i))]);
+    }
+    if (s + 1 == stages_.size()) stage.push_back(&output_);
+  }
+}
+
+void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
+  lay_out(plan, bodies(plan));
+  const auto& framework = setting_.framework_of(plan);
+  std::vector<core::CellMemory> cells(stages_.size());
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    for (const auto* body : stages_[s].bodies) cells[s].add(body->memory);
+  }
+  out.resize(static_cast<std::size_t>(plan.pp));
+  for (std::size_t r = 0; r < out.size(); ++r) {
+    core::RankParameters parameters;
+    for (auto s = r; s < stages_.size(); s += out.size()) {
+      for (const auto* body : stages_[s].bodies) {
+        parameters.all += body->parameters;
+        parameters.gemm += body->gemm_parameters;
+        parameters.largest_body = std::max(parameters.largest_body, body->parameters);
+      }
+    }
+    std::int64_t now = 0, peak = 0;
+    for (const auto& a : table.ranks[r]) {
+      const auto& cell = cells[a.stage];
+      if (a.kind == core::Action::Kind::forward) {
+        peak = std::max(peak, now + cell.forward_peak);
+        now += cell.saved();
+      } else {
+        now -= cell.saved();
+        peak = std::max(peak, now + cell.backward_peak);
+      }
+    }
+    const auto terms = core::resident_memory(parameters, plan, setting_.recipe, framework);
+    auto& memory = out[r];
+    memory = {};
+    for (const auto bytes : terms) memory.resident += bytes;
+    memory.short_lived = peak;
+    memory.lost = core::fragmentation(peak, framework);
+  }
+}
+
+SimTime Pricer::data_time(OpKind kind, const core::ParallelPlan& plan, double bytes) {
+  const auto key = std::make_tuple(kind, plan.tp, plan.dp, bytes);
+  const auto found = data_times_.find(key);
+  if (found != data_times_.end()) return found->second;
+  const auto links = bench_.topology().group(0, plan.tp, plan.dp);
+  const auto time = core::to_sim_time(collective_time(kind, core::Bytes{bytes}, links, bench_.curves()).cost.time);
+  data_times_.emplace(key, time);
+  return time;
+}
+
+SimTime Pricer::send_time(const core::ParallelPlan& plan, std::int64_t from, std::int64_t to, double bytes) {
+  const auto stride = plan.tp * plan.dp;
+  const auto key = std::make_tuple(from * stride, to * stride, bytes);
+  const auto found = send_times_.find(key);
+  if (found != send_times_.end()) return found->second;
+  const auto links = bench_.topology().pair(from * stride, to * stride);
+  const auto time =
+      core::to_sim_time(collective_time(OpKind::send_receive, core::Bytes{bytes}, links, bench_.curves()).cost.time);
+  send_times_.emplace(key, time);
+  return time;
+}
+
+// As core::buckets_of.
+std::vector<core::BodyRange> Pricer::buckets(const core::ParallelPlan& plan, const Stage& stage) const {
+  const auto& framework = setting_.framework_of(plan);
+  const double least =
+      std::max(framework.bucket_parameters, framework.bucket_parameters_per_rank * static_cast<double>(plan.dp));
+  std::vector<core::BodyRange> out;
+  double sum = 0.0;
+  auto end = stage.bodies.size();
+  for (auto i = stage.bodies.size(); i-- > 0;) {
+    sum += stage.bodies[i]->parameters;
+    if (sum >= least || i == 0) {
+      out.push_back({i, end});
+      end = i;
+      sum = 0.0;
+    }
+  }
+  return out;
+}
+
+namespace {
+
+struct RangePrice {
+  SimTime forward = 0, backward = 0;
+  double parameters = 0.0;
+};
+
+RangePrice sum_of(const std::vector<const BodyPrice*>& bodies, core::BodyRange range) {
+  RangePrice p;
+  for (auto i = range.begin; i < range.end; ++i) {
+    p.forward += bodies[i]->forward;
+    p.backward += bodies[i]->backward;
+    p.parameters += bodies[i]->parameters;
+  }
+  return p;
+}
+
+}  // namespace
+
+// Zero 0 to 2: the first forward beside the gather of updated parameters, and the last backward (zero 2: each) beside the
+// reduction of gradients, bucket by bucket.
+void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
+  const auto& bodies = stages_[s].bodies;
+  const bool reduces = plan.dp > 1 && (plan.zero == 2 || plan.overlap_gradients);
+  if (!reduces && !gathers_ahead(plan)) return;
+  const double compute_share = bench_.curves().at("overlap.compute_slowdown");
+  const double communication_share = bench_.curves().at("overlap.comm_slowdown");
+  auto ranges = buckets(plan, stages_[s]);
+  if (reduces) {
+    std::vector<Piece> pieces;
+    for (const auto range : ranges) {
+      const auto sum = sum_of(bodies, range);
+      const auto reduce = data_time(plan.zero > 0 ? OpKind::reduce_scatter : OpKind::all_reduce, plan,
+                                    setting_.recipe.gradient_reduce_bytes * sum.parameters);
+      pieces.push_back({-1, slowed(sum.backward, reduce, compute_share), slowed(reduce, sum.backward, communication_share)});
+    }
+    (plan.zero == 2 ? out.backward[s] : out.last_backward[s]) = std::move(pieces);
+  }
+  if (gathers_ahead(plan)) {
+    std::reverse(ranges.begin(), ranges.end());
+    for (const auto range : ranges) {
+      const auto sum = sum_of(bodies, range);
+      const auto gather =
+          data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * sum.parameters);
+      out.first_forward[s].push_back(
+          {slowed(gather, sum.forward, communication_share), slowed(sum.forward, gather, compute_share), -1});
+    }
+  }
+}
+
+// Zero 3: every body is gathered before it runs, and its gradient reduced after.
+void Pricer::sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
+  const auto& bodies = stages_[s].bodies;
+  const double compute_share = bench_.curves().at("overlap.compute_slowdown");
+  const double communication_share = bench_.curves().at("overlap.comm_slowdown");
+  out.forward[s].clear();
+  out.backward[s].clear();
+  for (const auto* body : bodies) {
+    const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
+    out.forward[s].push_back({slowed(gather, body->forward, communication_share),
+                              slowed(body->forward, gather, compute_share), -1});
+  }
+  for (auto i = bodies.size(); i-- > 0;) {
+    const auto* body = bodies[i];
+    const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
+    const auto reduce =
+        data_time(OpKind::reduce_scatter, plan, setting_.recipe.gradient_reduce_bytes * body->parameters);
+    out.backward[s].push_back({slowed(gather, body->backward, communication_share),
+                               slowed(body->backward, gather + reduce, compute_share),
+                               slowed(reduce, body->backward, communication_share)});
+  }
+}
+
+void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
+  const auto& priced = bodies(plan);
+  lay_out(plan, priced);
+  const auto n = stages_.size();
+  const auto pp = static_cast<std::size_t>(plan.pp);
+  out.gathers_wait = plan.zero == 3 && plan.dp > 1;
+  for (auto* pieces : {&out.forward, &out.first_forward, &out.backward, &out.last_backward}) {
+    pieces->resize(n);
+    for (auto& p : *pieces) p.clear();
+  }
+  std::vector<double> parameters(pp, 0.0);
+  out.final_reduce.resize(pp);
+  out.final_gather.resize(pp);
+  for (std::size_t r = 0; r < pp; ++r) out.final_reduce[r].clear(), out.final_gather[r].clear();
+  for (std::size_t s = 0; s < n; ++s) {
+    const auto sum = sum_of(stages_[s].bodies, {0, stages_[s].bodies.size()});
+    parameters[s % pp] += sum.parameters;
+    if (out.gathers_wait) {
+      sharded_pieces(plan, s, out);
+      continue;
+    }
+    out.forward[s].push_back({-1, sum.forward, -1});
+    out.backward[s].push_back({-1, sum.backward, -1});
+    edge_pieces(plan, s, out);
+    if (plan.dp > 1 && plan.zero < 2 && !plan.overlap_gradients) {
+      out.final_reduce[s % pp].push_back(data_time(plan.zero > 0 ? OpKind::reduce_scatter : OpKind::all_reduce, plan,
+                                                   setting_.recipe.gradient_reduce_bytes * sum.parameters));
+    }
+    if (plan.dp > 1 && (plan.zero == 1 || plan.zero == 2) && !plan.overlap_parameters) {
+      out.final_gather[s % pp].push_back(
+          data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * sum.parameters));
+    }
+  }
+  out.send_forward.assign(pp, 0);
+  out.send_backward.assign(pp, 0);
+  for (std::int64_t p = 0; p < plan.pp && plan.pp > 1; ++p) {
+    const auto next = (p + 1) % plan.pp;
+    out.send_forward[static_cast<std::size_t>(p)] = send_time(plan, p, next, priced.send_bytes);
+    out.send_backward[static_cast<std::size_t>(p)] = send_time(plan, next, p, priced.send_bytes);
+  }
+  out.tied.reset();
+  if (setting_.model.tied_embeddings && plan.pp > 1) {
+    const auto links = bench_.topology().group(0, (plan.pp - 1) * plan.tp * plan.dp, 2);
+    const core::Bytes bytes{setting_.recipe.gradient_reduce_bytes * priced.output_table};
+    out.tied = core::to_sim_time(collective_time(OpKind::all_reduce, bytes, links, bench_.curves()).cost.time);
+  }
+  core::ParallelPlan world = plan;
+  world.tp = 1, world.dp = plan.gpus();
+  out.norm = data_time(OpKind::all_reduce, world, 4.0);
+  out.optimizer.resize(pp);
+  for (std::size_t r = 0; r < pp; ++r) {
+    const auto spec = core::optimizer_spec(parameters[r], plan, setting_.recipe);
+    out.optimizer[r] = price_of(spec, {}, bench_.machine()).duration;
+  }
+}
+
+SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const {
+  const auto pp = static_cast<std::size_t>(plan.pp);
+  const auto n = times.forward.size();
+  const auto compute = [](const std::vector<Piece>& pieces) {
+    SimTime sum = 0;
+    for (const auto& p : pieces) sum += p.compute;
+    return sum;
+  };
+  const auto data = [](const std::vector<Piece>& pieces) {
+    SimTime sum = 0;
+    for (const auto& p : pieces) sum += std::max<SimTime>(0, p.gather) + std::max<SimTime>(0, p.reduce);
+    return sum;
+  };
+  const auto least = [&](const std::vector<Piece>& ordinary, const std::vector<Piece>& edge) {
+    return edge.empty() ? compute(ordinary) : std::min(compute(ordinary), compute(edge));
+  };
+  const SimTime m = plan.micro_batches();
+  SimTime before = 0, after = 0, bound = 0, slowest_optimizer = 0;
+  for (const auto t : times.optimizer) slowest_optimizer = std::max(slowest_optimizer, t);
+  for (std::size_t r = 0; r < pp; ++r) {
+    SimTime work = 0, traffic = 0;
+    for (auto s = r; s < n; s += pp) {
+      const auto& first = times.first_forward[s];
+      const auto& last = times.last_backward[s];
+      // The first forward and the last backward of a stage are other cells even with one micro-batch.
+      work += (m - 1) * compute(times.forward[s]) + (first.empty() ? compute(times.forward[s]) : compute(first));
+      work += (m - 1) * compute(times.backward[s]) + (last.empty() ? compute(times.backward[s]) : compute(last));
+      traffic += (m - 1) * data(times.forward[s]) + (first.empty() ? data(times.forward[s]) : data(first));
+      traffic += (m - 1) * data(times.backward[s]) + (last.empty() ? data(times.backward[s]) : data(last));
+    }
+    bound = std::max({bound, before + work + after, traffic});
+    before += least(times.forward[r], times.first_forward[r]) + times.send_forward[r];
+    after += least(times.backward[r], times.last_backward[r]) + times.send_backward[r];
+  }
+  return bound + times.norm + slowest_optimizer;
+}
+
+core::ScheduleTable short_table(const core::Schedule& schedule,
+                                std::int64_t pp,
+                                std::int64_t vpp,
+                                std::int64_t micro_batches) {
+  const auto round = schedule.round_micro_batches(pp);
+  if (round == 0) return schedule.table(pp, vpp, micro_batches);
+  // Warm-up takes up to p micro-batches (1F1B) or two rounds (interleaved); a few rounds more show the period.
+  const auto enough = (round == 1 ? 2 * pp : round) + 6 * round;
+  const auto left_out = std::max<std::int64_t>(0, micro_batches - enough) / round * round;
+  return schedule.table(pp, vpp, micro_batches - left_out);
+}
+
+}  // namespace simulator
