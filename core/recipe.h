@@ -6,6 +6,8 @@
 
 namespace core {
 
+class Document;
+
 // A numeric recipe as in data/recipes/NAME.json: the format of each GEMM and the storage of every
 // state, spelled out. Bytes are per element.
 struct Recipe {
@@ -27,5 +29,8 @@ struct Recipe {
 };
 
 Recipe load_recipe(std::string_view name);  // shipped name; throws InputError
+// The recipe of a tree. Throws InputError that names file and key when one is missing, unknown or out
+// of range.
+Recipe read_recipe(const Document& file, std::string_view name);
 
 }  // namespace core

@@ -11,6 +11,7 @@
 #include "core/graph/op.h"
 #include "core/hardware/hardware.h"
 #include "core/hardware/topology.h"
+#include "core/io/document.h"
 #include "core/units.h"
 
 namespace simulator {
@@ -32,6 +33,11 @@ class Curves {
   // Curves of a GPU: data/curves/<gpu>.json where there is one, else data/curves/<arch>.json (then what
   // depends on the exact part is scaled by its peaks and counts as roofline).
   static Curves load(const core::Gpu& gpu);
+  // The same from trees already read, each overriding the ones before it; the last `overrides` of them
+  // may repeat keys. Throws InputError for a malformed entry or a missing number.
+  static Curves from_documents(const core::Gpu& gpu,
+                               const std::vector<core::Document>& documents,
+                               std::size_t overrides = 0);
 
   double at(std::string_view key) const;  // a number; CORE_ASSERTs that it is there
   std::optional<double> find(std::string_view key) const;
@@ -39,8 +45,16 @@ class Curves {
   Origin origin_of(std::string_view section) const;      // section: "gemm", "attention", ...
   std::string source_of(std::string_view key) const;     // the `source` beside a number
   const core::Gpu& gpu() const { return gpu_; }
+  // All dotted keys, sorted; numbers and lists.
+  std::vector<std::string> keys() const;
 
  private:
+  void add(const core::Document& document, bool overrides);
+  void add_sections(const core::Document& sections);
+  void add_entry(const core::Document& entry, const std::string& key, bool overrides);
+  void add_leaf(const core::Document& leaf, const std::string& key);
+  void require_all() const;
+
   core::Gpu gpu_;
   std::map<std::string, double, std::less<>> numbers_;
   std::map<std::string, std::vector<double>, std::less<>> lists_;
@@ -77,6 +91,12 @@ struct CollectiveChoice {
   Cost cost;
   std::string_view algorithm;
 };
+
+// Attention kernels exist for some architectures only: flash1 from Volta, flash2 from Ampere, flash3 on
+// Hopper. On Blackwell "flash2" stands for the fused kernel that frameworks use there.
+bool attention_available(core::AttentionKernel kernel, std::string_view arch);
+// The fastest of those.
+core::AttentionKernel best_attention(std::string_view arch);
 
 // The time of a kernel (its own file's). The launch gap is Curves "launch.kernel_gap_us", added by lowering.
 Cost kernel_time(const core::OpSpec& op, const Curves& curves);

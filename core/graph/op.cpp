@@ -1,0 +1,86 @@
+#include "core/graph/op.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/error.h"
+
+namespace core {
+
+namespace {
+
+constexpr std::array<std::string_view, 9> kind_names = {"cell",
+                                                        "gemm",
+                                                        "attention",
+                                                        "memory_bound",
+                                                        "optimizer",
+                                                        "all_reduce",
+                                                        "all_gather",
+                                                        "reduce_scatter",
+                                                        "send_receive"};
+constexpr std::array<std::string_view, 5> format_names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+constexpr std::array<std::string_view, 4> attention_names = {
+    "unfused", "flash1", "flash2", "flash3"};
+
+template <class Names>
+std::size_t index_of(const Names& names, std::string_view name, std::string_view what) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    std::string known;
+    for (const std::string_view each : names) {
+      known.append(known.empty() ? "" : ", ").append(each);
+    }
+    throw InputError(std::string(what) + ": expected one of " + known + ", found \"" +
+                     std::string(name) + "\"");
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+// Query-key pairs of one head that a fused kernel computes. Queries are the last m of n positions
+// when causal; a query at position p then meets min(p, window) keys (in the continuous limit, so
+// that m = n without a window is half of the matrix).
+double fused_pairs(const OpSpec& op) {
+  const double n = static_cast<double>(op.n);
+  const double m = static_cast<double>(op.m);
+  const double window = op.window > 0 ? std::min(static_cast<double>(op.window), n) : n;
+  if (!op.causal) {
+    return m * window;
+  }
+  const double first = std::max(n - m, 0.0);
+  const auto pairs_up_to = [&](double p) {
+    return p <= window ? p * p / 2.0 : window * window / 2.0 + (p - window) * window;
+  };
+  return pairs_up_to(n) - pairs_up_to(first);
+}
+
+}  // namespace
+
+std::string_view name_of(OpKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
+
+std::string_view name_of(Format format) { return format_names[static_cast<std::size_t>(format)]; }
+
+Format format_of(std::string_view name) {
+  return static_cast<Format>(index_of(format_names, name, "format"));
+}
+
+std::string_view name_of(AttentionKernel kernel) {
+  return attention_names[static_cast<std::size_t>(kernel)];
+}
+
+AttentionKernel attention_kernel_of(std::string_view name) {
+  return static_cast<AttentionKernel>(index_of(attention_names, name, "attention kernel"));
+}
+
+Flops attention_flops(const OpSpec& op) {
+  const bool fused = op.kernel != AttentionKernel::unfused;
+  const double pairs =
+      fused ? fused_pairs(op) : static_cast<double>(op.m) * static_cast<double>(op.n);
+  const double forward = 4.0 * pairs * static_cast<double>(op.k) * static_cast<double>(op.batch);
+  if (op.direction == Direction::forward) {
+    return Flops{forward};
+  }
+  return Flops{forward * (fused ? 2.5 : 2.0)};
+}
+
+}  // namespace core

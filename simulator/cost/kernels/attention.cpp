@@ -1,0 +1,197 @@
+// Attention, forward or backward.
+//
+// Fused kernels (FlashAttention 1, 2, 3; cuDNN's on Blackwell):
+//   t = t0 + max(FLOPs (1 + r / s) max(1, SMs / blocks) / (rate(d) peak), bytes / bandwidth)
+// FLOPs as core::attention_flops counts them (half when causal, within the window, backward 2.5
+// times forward); s the keys a query meets at most, r a ramp by mask and direction (short sequences
+// fill tiles badly, causal ones more so), rate(d) a fraction of peak by head size, straight between
+// the sizes listed; head sizes are padded to a multiple of 32. blocks = ceil(m / block) batch. Dao
+// 2023 (FlashAttention-2) and Shah et al. 2024 (FlashAttention-3) have the measurements.
+//
+// Unfused: two batched GEMMs over the whole score matrix forward and four backward, each priced by
+// gemm.cpp, plus the traffic of mask, softmax and dropout: a number of bytes for each score.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "simulator/cost/cost.h"
+
+namespace simulator {
+
+bool attention_available(core::AttentionKernel kernel, std::string_view arch) {
+  switch (kernel) {
+    case core::AttentionKernel::unfused:
+      return true;
+    case core::AttentionKernel::flash1:
+      return arch == "volta" || arch == "ampere" || arch == "hopper";
+    case core::AttentionKernel::flash2:
+      return arch == "ampere" || arch == "hopper" || arch == "blackwell";
+    case core::AttentionKernel::flash3:
+      return arch == "hopper";
+  }
+  return false;
+}
+
+core::AttentionKernel best_attention(std::string_view arch) {
+  using core::AttentionKernel;
+  for (const AttentionKernel kernel :
+       {AttentionKernel::flash3, AttentionKernel::flash2, AttentionKernel::flash1}) {
+    if (attention_available(kernel, arch)) {
+      return kernel;
+    }
+  }
+  return AttentionKernel::unfused;
+}
+
+namespace kernels {
+
+extern const KernelCost gemm;
+
+namespace {
+
+using core::AttentionKernel;
+using core::Direction;
+using core::OpSpec;
+
+// Keys of a fused kernel, and of one direction of it.
+struct DirectionKeys {
+  std::string_view rate, full_ramp, causal_ramp;
+};
+struct FusedKeys {
+  std::string_view head_sizes;
+  DirectionKeys forward, backward;
+};
+
+constexpr FusedKeys flash_keys[] = {
+    {"attention.flash1.head_sizes",
+     {"attention.flash1.forward_rate",
+      "attention.flash1.forward_ramp_full",
+      "attention.flash1.forward_ramp_causal"},
+     {"attention.flash1.backward_rate",
+      "attention.flash1.backward_ramp_full",
+      "attention.flash1.backward_ramp_causal"}},
+    {"attention.flash2.head_sizes",
+     {"attention.flash2.forward_rate",
+      "attention.flash2.forward_ramp_full",
+      "attention.flash2.forward_ramp_causal"},
+     {"attention.flash2.backward_rate",
+      "attention.flash2.backward_ramp_full",
+      "attention.flash2.backward_ramp_causal"}},
+    {"attention.flash3.head_sizes",
+     {"attention.flash3.forward_rate",
+      "attention.flash3.forward_ramp_full",
+      "attention.flash3.forward_ramp_causal"},
+     {"attention.flash3.backward_rate",
+      "attention.flash3.backward_ramp_full",
+      "attention.flash3.backward_ramp_causal"}},
+};
+
+double as_double(std::int64_t n) { return static_cast<double>(n); }
+
+// A fused kernel runs in 16 bits; fp8 attention is not modelled and counts as bf16.
+core::Format sixteen_bits(core::Format format) {
+  return format == core::Format::fp8 ? core::Format::bf16 : format;
+}
+
+double element_bytes(core::Format format) {
+  return format == core::Format::fp32 || format == core::Format::tf32 ? 4.0 : 2.0;
+}
+
+// Rate at a head size: straight between the listed sizes, constant above, proportional below.
+double rate_at(const std::vector<double>& sizes, const std::vector<double>& rates, double size) {
+  CORE_ASSERT(sizes.size() == rates.size());
+  if (size <= sizes.front()) {
+    return rates.front() * size / sizes.front();
+  }
+  const auto above = std::lower_bound(sizes.begin(), sizes.end(), size);
+  if (above == sizes.end()) {
+    return rates.back();
+  }
+  const auto i = static_cast<std::size_t>(above - sizes.begin());
+  const double part = (size - sizes[i - 1]) / (sizes[i] - sizes[i - 1]);
+  return rates[i - 1] + part * (rates[i] - rates[i - 1]);
+}
+
+// Forward reads q, k, v and writes the output; backward reads these four and the output's gradient
+// and writes three gradients.
+double fused_bytes(const OpSpec& op) {
+  const double queries = as_double(op.m) * as_double(op.batch);
+  const double keys = as_double(op.n) * as_double(op.kv_batch > 0 ? op.kv_batch : op.batch);
+  const double passes = op.direction == Direction::forward ? 2.0 : 4.0;
+  return passes * (queries + keys) * as_double(op.k) * element_bytes(op.format);
+}
+
+core::Seconds fused_time(const OpSpec& op, const Curves& curves, const FusedKeys& keys) {
+  const DirectionKeys& direction =
+      op.direction == Direction::forward ? keys.forward : keys.backward;
+  const auto peak = curves.gpu().peak(core::name_of(sixteen_bits(op.format)));
+  CORE_ASSERT(peak.has_value());
+  const double size = as_double(op.k);
+  const double padded = std::ceil(size / 32.0) * 32.0;
+  const double rate =
+      rate_at(curves.list(keys.head_sizes), curves.list(direction.rate), padded) * peak->value;
+  const double met = as_double(op.window > 0 ? std::min(op.window, op.n) : op.n);
+  const double ramp =
+      1.0 + curves.at(op.causal ? direction.causal_ramp : direction.full_ramp) / met;
+  const double blocks =
+      std::ceil(as_double(op.m) / curves.at("attention.query_block")) * as_double(op.batch);
+  const double idle = std::max(1.0, curves.gpu().sms / blocks);
+  const double compute = core::attention_flops(op).value * (padded / size) * ramp * idle / rate;
+  const double memory = fused_bytes(op) / (curves.at("memory_bound.efficiency") *
+                                           curves.gpu().memory_bandwidth.value);
+  return core::Seconds{std::max(compute, memory) + curves.at("attention.fixed_us") * 1e-6};
+}
+
+OpSpec score_gemm(const OpSpec& op, std::int64_t m, std::int64_t n, std::int64_t k) {
+  OpSpec gemm_op;
+  gemm_op.kind = core::OpKind::gemm;
+  gemm_op.format = sixteen_bits(op.format);
+  gemm_op.m = m;
+  gemm_op.n = n;
+  gemm_op.k = k;
+  gemm_op.batch = op.batch;
+  return gemm_op;
+}
+
+core::Seconds unfused_time(const OpSpec& op, const Curves& curves) {
+  const auto priced = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return gemm.time(score_gemm(op, m, n, k), curves).time;
+  };
+  core::Seconds gemms;
+  std::string_view bytes_key;
+  if (op.direction == Direction::forward) {
+    gemms = priced(op.m, op.n, op.k) + priced(op.m, op.k, op.n);
+    bytes_key = op.causal ? "attention.unfused.causal_bytes_forward"
+                          : "attention.unfused.full_bytes_forward";
+  } else {  // gradients of the scores and of q, then of k and v
+    gemms = priced(op.m, op.n, op.k) + priced(op.m, op.k, op.n) + 2.0 * priced(op.n, op.k, op.m);
+    bytes_key = op.causal ? "attention.unfused.causal_bytes_backward"
+                          : "attention.unfused.full_bytes_backward";
+  }
+  const double scores = as_double(op.m) * as_double(op.n) * as_double(op.batch);
+  const core::BytesPerSecond bandwidth =
+      curves.gpu().memory_bandwidth * curves.at("memory_bound.efficiency");
+  return gemms + core::Bytes{scores * curves.at(bytes_key)} / bandwidth;
+}
+
+Cost time(const OpSpec& op, const Curves& curves) {
+  CORE_ASSERT(op.m >= 1 && op.n >= 1 && op.k >= 1 && op.batch >= 1);
+  CORE_ASSERT(attention_available(op.kernel, curves.gpu().arch));
+  const Origin origin = curves.origin_of("attention");
+  if (op.kernel == AttentionKernel::unfused) {
+    return {unfused_time(op, curves), origin};
+  }
+  const std::size_t flash = static_cast<std::size_t>(op.kernel) - 1;
+  return {fused_time(op, curves, flash_keys[flash]), origin};
+}
+
+}  // namespace
+
+extern const KernelCost attention;
+const KernelCost attention = {
+    "attention", [](core::OpKind kind) { return kind == core::OpKind::attention; }, time};
+
+}  // namespace kernels
+}  // namespace simulator

@@ -1,0 +1,106 @@
+// A GEMM [m, k] x [k, n], `batch` times, by tiles and waves:
+//
+//   tiles  = ceil(m / Tm) ceil(n / Tn) batch, each cut `s` times along k (split-K)
+//   waves  = x + w (ceil(x) - x),  x = max(1, tiles s / SMs)
+//   t_tile = 2 Tm Tn (k / s + k0) (1 + c (1/Tm + 1/Tn - 1/128 - 1/256)) / (efficiency peak / SMs)
+//   t      = t0 + max(min over (Tm, Tn), s of waves t_tile + partial sums / bandwidth, bytes /
+//   bandwidth)
+//
+// The wave count is that of Lee et al. 2025 (NeuSight); w below 1 softens the steps, since
+// tiles of a last, partial wave run at a higher clock and share less bandwidth. c is the loss of
+// small tiles, which load more operands for each multiplication. Numbers and what they were fitted
+// on: data/curves. No term for fused epilogues.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "core/error.h"
+#include "simulator/cost/cost.h"
+
+namespace simulator::kernels {
+
+namespace {
+
+struct FormatFacts {
+  std::string_view efficiency_key;
+  double input_bytes, output_bytes;
+  std::int64_t aligned_elements;  // 16 bytes of contiguous elements
+};
+
+constexpr FormatFacts facts[] = {
+    {"gemm.fp32.efficiency", 4, 4, 4},
+    {"gemm.tf32.efficiency", 4, 4, 4},
+    {"gemm.fp16.efficiency", 2, 2, 8},
+    {"gemm.bf16.efficiency", 2, 2, 8},
+    {"gemm.fp8.efficiency", 1, 2, 16},
+};
+
+const FormatFacts& facts_of(core::Format format) { return facts[static_cast<std::size_t>(format)]; }
+
+double as_double(std::int64_t n) { return static_cast<double>(n); }
+
+double minimum_bytes(const core::OpSpec& op) {
+  const FormatFacts& format = facts_of(op.format);
+  const double m = as_double(op.m), n = as_double(op.n), k = as_double(op.k);
+  return as_double(op.batch) * ((m * k + k * n) * format.input_bytes + m * n * format.output_bytes);
+}
+
+// k and n are the contiguous axes of the operands and of the result.
+double alignment_slowdown(const core::OpSpec& op, const Curves& curves) {
+  const std::int64_t elements = facts_of(op.format).aligned_elements;
+  if (op.n % elements == 0 && op.k % elements == 0) {
+    return 1.0;
+  }
+  return curves.at(op.batch > 1 ? "gemm.unaligned_batched_slowdown" : "gemm.unaligned_slowdown");
+}
+
+double fastest_tiling(const core::OpSpec& op, const Curves& curves, double peak) {
+  const double sms = curves.gpu().sms;
+  const double sm_rate = curves.at(facts_of(op.format).efficiency_key) * peak / sms;
+  const double hardness = curves.at("gemm.wave_hardness");
+  const double k_ramp = curves.at("gemm.k_ramp");
+  const double perimeter = curves.at("gemm.tile_perimeter");
+  const double split_bandwidth =
+      curves.at("gemm.split_bandwidth_efficiency") * curves.gpu().memory_bandwidth.value;
+  const double m = as_double(op.m), n = as_double(op.n), k = as_double(op.k);
+  const double batch = as_double(op.batch);
+  const std::vector<double>& tiles = curves.list("gemm.tiles");
+  const std::vector<double>& splits = curves.list("gemm.splits");
+  double fastest = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i + 1 < tiles.size(); i += 2) {
+    const double tm = tiles[i], tn = tiles[i + 1];
+    const double grid = std::ceil(m / tm) * std::ceil(n / tn) * batch;
+    const double small_tile = 1.0 + perimeter * (1.0 / tm + 1.0 / tn - 1.0 / 128 - 1.0 / 256);
+    for (const double split : splits) {
+      const double x = grid * split / sms;
+      const double full = std::max(x, 1.0);
+      const double waves = full + hardness * (std::ceil(x) - full);
+      const double tile_time = 2.0 * tm * tn * (k / split + k_ramp) * small_tile / sm_rate;
+      // fp32 partial sums are written once and read once.
+      const double partial_bytes = split > 1.0 ? 8.0 * split * m * n * batch : 0.0;
+      fastest = std::min(fastest, waves * tile_time + partial_bytes / split_bandwidth);
+    }
+  }
+  return fastest;
+}
+
+Cost time(const core::OpSpec& op, const Curves& curves) {
+  CORE_ASSERT(op.m >= 1 && op.n >= 1 && op.k >= 1 && op.batch >= 1);
+  const auto peak = curves.gpu().peak(core::name_of(op.format));
+  CORE_ASSERT(peak.has_value());
+  const double compute = fastest_tiling(op, curves, peak->value) * alignment_slowdown(op, curves);
+  const double bytes = op.bytes.value > 0.0 ? op.bytes.value : minimum_bytes(op);
+  const double memory =
+      bytes / (curves.at("gemm.bandwidth_efficiency") * curves.gpu().memory_bandwidth.value);
+  return {core::Seconds{std::max(compute, memory) + curves.at("gemm.fixed_us") * 1e-6},
+          curves.origin_of("gemm")};
+}
+
+}  // namespace
+
+extern const KernelCost gemm;
+const KernelCost gemm = {
+    "gemm", [](core::OpKind kind) { return kind == core::OpKind::gemm; }, time};
+
+}  // namespace simulator::kernels

@@ -1,0 +1,335 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/graph/op.h"
+#include "core/hardware/hardware.h"
+#include "core/io/document.h"
+#include "simulator/cost/cost.h"
+
+namespace {
+
+using core::AttentionKernel;
+using core::Direction;
+using core::Format;
+using core::OpKind;
+using core::OpSpec;
+using simulator::Curves;
+using simulator::kernel_time;
+
+core::Gpu gpu_of(std::string arch, double tflops, int sms, double bandwidth) {
+  core::Gpu gpu;
+  gpu.name = "test-gpu";
+  gpu.arch = std::move(arch);
+  gpu.sms = sms;
+  gpu.memory_bandwidth = core::BytesPerSecond{bandwidth};
+  gpu.dense_tflops = {{"fp32", tflops / 16}, {"fp16", tflops}};
+  if (gpu.arch != "volta") gpu.dense_tflops["bf16"] = tflops;
+  if (gpu.arch == "hopper" || gpu.arch == "blackwell") gpu.dense_tflops["fp8"] = 2 * tflops;
+  return gpu;
+}
+
+core::Gpu a100() { return gpu_of("ampere", 312, 108, 2.039e12); }
+core::Gpu h100() { return gpu_of("hopper", 989.4, 132, 3.352e12); }
+core::Gpu v100() { return gpu_of("volta", 125, 80, 0.9e12); }
+core::Gpu b200() { return gpu_of("blackwell", 2250, 148, 8e12); }
+std::vector<core::Gpu> all_gpus() { return {v100(), a100(), h100(), b200()}; }
+
+// A GPU of ten SMs at 10 TFLOP/s and 1 TB/s, one tile of 128 x 128, hard waves, nothing else.
+Curves ten_sms(std::string_view extra = "") {
+  const auto leaf = [](std::string_view name, double value) {
+    return "\"" + std::string(name) + "\": {\"value\": " + std::to_string(value) +
+           ", \"source\": \"test\", \"checked\": \"estimate\"}";
+  };
+  const std::string text =
+      "{\"gemm\": {\"tiles\": {\"values\": [128, 128], \"source\": \"t\", \"checked\": \"seen\"},"
+      "\"splits\": {\"values\": [1], \"source\": \"t\", \"checked\": \"seen\"}," +
+      leaf("tile_perimeter", 0) + "," + leaf("wave_hardness", 1) + "," + leaf("k_ramp", 0) + "," +
+      leaf("fixed_us", 0) + "," + leaf("bandwidth_efficiency", 1) + "," +
+      leaf("split_bandwidth_efficiency", 1) + "," + leaf("unaligned_slowdown", 2) + "," +
+      leaf("unaligned_batched_slowdown", 3) + ", \"fp16\": {" + leaf("efficiency", 0.5) +
+      "}, \"fp32\": {" + leaf("efficiency", 1) + "}}, \"attention\": {" + leaf("fixed_us", 0) +
+      "," + leaf("query_block", 128) + ", \"unfused\": {" + leaf("causal_bytes_forward", 13) + "," +
+      leaf("causal_bytes_backward", 17) + "," + leaf("full_bytes_forward", 7) + "," +
+      leaf("full_bytes_backward", 13) + "}}, \"memory_bound\": {" + leaf("efficiency", 0.8) + "," +
+      leaf("fixed_us", 3) + ", \"norm\": {" + leaf("efficiency", 0.5) + "}}, \"optimizer\": {" +
+      leaf("efficiency", 0.4) + "}, \"launch\": {" + leaf("kernel_gap_us", 1) +
+      "}, \"overlap\": {" + leaf("compute_slowdown", 0.1) + "," + leaf("comm_slowdown", 0.1) + "}" +
+      std::string(extra) + "}";
+  return Curves::from_documents(gpu_of("volta", 10, 10, 1e12),
+                                {core::Document::parse_json(text, "curves.json")});
+}
+
+OpSpec gemm(std::int64_t m, std::int64_t n, std::int64_t k, Format format = Format::fp16) {
+  OpSpec op;
+  op.kind = OpKind::gemm;
+  op.format = format;
+  op.m = m;
+  op.n = n;
+  op.k = k;
+  return op;
+}
+
+OpSpec attention(AttentionKernel kernel, std::int64_t sequence, std::int64_t head_size = 128) {
+  OpSpec op;
+  op.kind = OpKind::attention;
+  op.format = Format::fp16;
+  op.kernel = kernel;
+  op.m = op.n = sequence;
+  op.k = head_size;
+  op.batch = op.kv_batch = 64;
+  return op;
+}
+
+double seconds(const OpSpec& op, const Curves& curves) {
+  return kernel_time(op, curves).time.value;
+}
+
+double peak(const Curves& curves, Format format) {
+  return curves.gpu().peak(core::name_of(format))->value;
+}
+
+TEST(Gemm, CountsTilesAndWaves) {
+  // 1408 x 256: 11 x 2 = 22 tiles on 10 SMs are 3 waves of 2 * 128 * 128 * 1024 FLOPs at
+  // 0.5 * 10 TFLOP/s / 10.
+  EXPECT_NEAR(seconds(gemm(1408, 256, 1024), ten_sms()),
+              3 * (2.0 * 128 * 128 * 1024) / (0.5 * 10e12 / 10),
+              1e-12);
+}
+
+TEST(Gemm, StepsWithTheLastWave) {
+  const double two_waves = seconds(gemm(10 * 128, 256, 1024), ten_sms());
+  const double three_waves = seconds(gemm(10 * 128 + 8, 256, 1024), ten_sms());
+  EXPECT_NEAR(three_waves / two_waves, 3.0 / 2.0, 1e-9);
+}
+
+TEST(Gemm, NeverBeatsTheBandwidth) {
+  // 128 x 8 x 100000 in fp16: 2 (mk + kn + mn) bytes at 1 TB/s exceed the arithmetic.
+  const double bytes = 2.0 * (8.0 * 8192 + 8192.0 * 8192 + 8.0 * 8192);
+  EXPECT_GE(seconds(gemm(8, 8192, 8192), ten_sms()), bytes / 1e12);
+}
+
+TEST(Gemm, SlowsDownWhenRowsAreNotSixteenBytes) {
+  EXPECT_NEAR(seconds(gemm(128, 127, 1024), ten_sms()) / seconds(gemm(128, 128, 1024), ten_sms()),
+              2.0,
+              1e-9);
+  OpSpec aligned = gemm(1280, 1280, 128);
+  aligned.batch = 10;
+  OpSpec odd = aligned;
+  odd.k = 127;
+  EXPECT_NEAR(seconds(odd, ten_sms()) / seconds(aligned, ten_sms()), 3.0 * 127 / 128, 1e-9);
+}
+
+TEST(Gemm, GrowsWithEveryAxis) {
+  for (const core::Gpu& gpu : all_gpus()) {
+    const Curves curves = Curves::load(gpu);
+    for (std::int64_t m = 64; m <= 16384; m *= 2) {
+      for (std::int64_t n = 64; n <= 16384; n *= 4) {
+        const double base = seconds(gemm(m, n, 1024), curves);
+        EXPECT_GE(seconds(gemm(m + 64, n, 1024), curves), base);
+        EXPECT_GE(seconds(gemm(m, n + 64, 1024), curves), base);
+        EXPECT_GE(seconds(gemm(m, n, 1088), curves), base);
+      }
+    }
+  }
+}
+
+TEST(Gemm, NeverBeatsThePeak) {
+  for (const core::Gpu& gpu : all_gpus()) {
+    const Curves curves = Curves::load(gpu);
+    for (const Format format : {Format::fp32, Format::fp16, Format::bf16, Format::fp8}) {
+      if (!gpu.peak(core::name_of(format))) continue;
+      for (const std::int64_t m : {256, 1000, 4096, 20000}) {
+        for (const std::int64_t k : {128, 1024, 16384}) {
+          const double flops = 2.0 * static_cast<double>(m) * 8192.0 * static_cast<double>(k);
+          EXPECT_GT(seconds(gemm(m, 8192, k, format), curves), flops / peak(curves, format));
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, FillsTheGpuAlongKWhenTheResultIsSmall) {
+  // A weight gradient of 512 x 512 over 32768 tokens has 8 to 64 tiles for 132 SMs: split-K must
+  // at least halve the time that one wave of whole tiles needs.
+  const Curves curves = Curves::load(h100());
+  const double sm_rate = 0.733 * 989.4e12 / 132;
+  EXPECT_LT(seconds(gemm(512, 512, 32768), curves), 2.0 * 128 * 64 * 32768 / sm_rate);
+}
+
+TEST(Gemm, ABatchIsAsManyTiles) {
+  OpSpec batched = gemm(1024, 1024, 512);
+  batched.batch = 4;
+  EXPECT_NEAR(seconds(batched, ten_sms()), seconds(gemm(4096, 1024, 512), ten_sms()), 1e-12);
+}
+
+TEST(Gemm, Fp8IsFasterThanBf16ButNotTwice) {
+  const Curves curves = Curves::load(h100());
+  const double ratio = seconds(gemm(8192, 8192, 8192, Format::bf16), curves) /
+                       seconds(gemm(8192, 8192, 8192, Format::fp8), curves);
+  EXPECT_GT(ratio, 1.5);
+  EXPECT_LT(ratio, 2.0);
+}
+
+TEST(AttentionFlops, HalvesForCausalFusedKernelsOnly) {
+  OpSpec op = attention(AttentionKernel::flash2, 1024, 128);
+  const double whole = 4.0 * 1024 * 1024 * 128 * 64;
+  EXPECT_DOUBLE_EQ(core::attention_flops(op).value, whole / 2);
+  op.causal = false;
+  EXPECT_DOUBLE_EQ(core::attention_flops(op).value, whole);
+  op.direction = Direction::backward;
+  EXPECT_DOUBLE_EQ(core::attention_flops(op).value, 2.5 * whole);
+  op.kernel = AttentionKernel::unfused;
+  op.causal = true;
+  EXPECT_DOUBLE_EQ(core::attention_flops(op).value, 2.0 * whole);
+}
+
+TEST(AttentionFlops, ClipsToTheWindow) {
+  OpSpec op = attention(AttentionKernel::flash2, 4096, 1);
+  op.batch = 1;
+  op.window = 1024;
+  // The first 1024 queries form a triangle, the others meet 1024 keys each.
+  EXPECT_DOUBLE_EQ(core::attention_flops(op).value, 4.0 * (1024.0 * 1024 / 2 + 3072.0 * 1024));
+  op.window = 8192;
+  EXPECT_DOUBLE_EQ(core::attention_flops(op).value, 4.0 * 4096 * 4096 / 2);
+}
+
+TEST(AttentionFlops, LastQueriesMeetMoreKeys) {
+  OpSpec whole = attention(AttentionKernel::flash2, 4096, 1);
+  OpSpec first = attention(AttentionKernel::flash2, 2048, 1);
+  OpSpec last = whole;
+  last.m = 2048;
+  EXPECT_DOUBLE_EQ(core::attention_flops(first).value + core::attention_flops(last).value,
+                   core::attention_flops(whole).value);
+}
+
+TEST(Attention, CausalTakesHalfOfALongFullMatrix) {
+  const Curves curves = Curves::load(a100());
+  OpSpec causal = attention(AttentionKernel::flash2, 65536);
+  OpSpec full = causal;
+  full.causal = false;
+  const double ratio = seconds(causal, curves) / seconds(full, curves);
+  EXPECT_GT(ratio, 0.5);
+  EXPECT_LT(ratio, 0.51);
+}
+
+TEST(Attention, FusedBeatsUnfusedAndNeverThePeak) {
+  for (const core::Gpu& gpu : all_gpus()) {
+    const Curves curves = Curves::load(gpu);
+    const AttentionKernel best = simulator::best_attention(gpu.arch);
+    for (const std::int64_t sequence : {1024, 4096, 16384}) {
+      for (const std::int64_t head_size : {64, 96, 128}) {
+        for (const Direction direction : {Direction::forward, Direction::backward}) {
+          OpSpec fused = attention(best, sequence, head_size);
+          fused.direction = direction;
+          OpSpec unfused = fused;
+          unfused.kernel = AttentionKernel::unfused;
+          EXPECT_GT(seconds(fused, curves),
+                    core::attention_flops(fused).value / peak(curves, Format::fp16));
+          EXPECT_LT(seconds(fused, curves), seconds(unfused, curves))
+              << gpu.arch << " s " << sequence << " d " << head_size;
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, NewerKernelsAreFaster) {
+  const Curves curves = Curves::load(h100());
+  const double flash1 = seconds(attention(AttentionKernel::flash1, 4096), curves);
+  const double flash2 = seconds(attention(AttentionKernel::flash2, 4096), curves);
+  const double flash3 = seconds(attention(AttentionKernel::flash3, 4096), curves);
+  EXPECT_GT(flash1, flash2);
+  EXPECT_GT(flash2, flash3);
+}
+
+TEST(Attention, GrowsWithEveryAxis) {
+  for (const core::Gpu& gpu : all_gpus()) {
+    const Curves curves = Curves::load(gpu);
+    for (std::int64_t sequence = 256; sequence <= 32768; sequence *= 2) {
+      for (const std::int64_t head_size : {32, 64, 128}) {
+        const OpSpec base = attention(simulator::best_attention(gpu.arch), sequence, head_size);
+        OpSpec longer = base;
+        longer.m = longer.n = sequence + 128;
+        OpSpec wider = base;
+        wider.k = head_size + 32;
+        OpSpec more = base;
+        more.batch = more.kv_batch = base.batch + 1;
+        EXPECT_GT(seconds(longer, curves), seconds(base, curves));
+        EXPECT_GE(seconds(wider, curves), seconds(base, curves) * 0.999999);
+        EXPECT_GE(seconds(more, curves), seconds(base, curves));
+      }
+    }
+  }
+}
+
+TEST(Attention, UnfusedIsTwoGemmsAndTheScoreTraffic) {
+  const Curves curves = ten_sms();
+  const OpSpec op = attention(AttentionKernel::unfused, 1024, 128);
+  OpSpec scores = gemm(1024, 1024, 128);
+  OpSpec values = gemm(1024, 128, 1024);
+  scores.batch = values.batch = 64;
+  EXPECT_NEAR(
+      seconds(op, curves),
+      seconds(scores, curves) + seconds(values, curves) + 13.0 * 1024 * 1024 * 64 / (0.8 * 1e12),
+      1e-12);
+  OpSpec full = op;
+  full.causal = false;
+  EXPECT_NEAR(seconds(op, curves) - seconds(full, curves),
+              (13.0 - 7.0) * 1024 * 1024 * 64 / (0.8 * 1e12),
+              1e-12);
+}
+
+TEST(Attention, HeadSizesThatDoNotDivideByEightAreSlowUnfused) {
+  const Curves curves = Curves::load(a100());
+  EXPECT_GT(seconds(attention(AttentionKernel::unfused, 2048, 150), curves),
+            3.0 * seconds(attention(AttentionKernel::unfused, 2048, 152), curves));
+}
+
+TEST(Attention, FewBlocksLeaveSmsIdle) {
+  const Curves curves = Curves::load(h100());
+  OpSpec one = attention(AttentionKernel::flash3, 2048);
+  one.batch = one.kv_batch = 1;  // 16 blocks for 132 SMs
+  OpSpec eight = one;
+  eight.batch = eight.kv_batch = 8;  // 128 blocks
+  EXPECT_NEAR(seconds(eight, curves) / seconds(one, curves), 1.0, 1e-9);
+}
+
+TEST(Attention, ExistsByArchitecture) {
+  using simulator::attention_available;
+  EXPECT_TRUE(attention_available(AttentionKernel::flash1, "volta"));
+  EXPECT_FALSE(attention_available(AttentionKernel::flash2, "volta"));
+  EXPECT_FALSE(attention_available(AttentionKernel::flash3, "ampere"));
+  EXPECT_FALSE(attention_available(AttentionKernel::flash3, "blackwell"));
+  EXPECT_EQ(simulator::best_attention("volta"), AttentionKernel::flash1);
+  EXPECT_EQ(simulator::best_attention("ampere"), AttentionKernel::flash2);
+  EXPECT_EQ(simulator::best_attention("hopper"), AttentionKernel::flash3);
+  EXPECT_EQ(simulator::best_attention("blackwell"), AttentionKernel::flash2);
+  EXPECT_EQ(simulator::best_attention("unheard of"), AttentionKernel::unfused);
+}
+
+TEST(MemoryBound, IsLatencyAndTraffic) {
+  OpSpec op;
+  op.kind = OpKind::memory_bound;
+  op.name = "add";
+  op.bytes = core::Bytes{8e9};
+  EXPECT_NEAR(seconds(op, ten_sms()), 3e-6 + 8e9 / (0.8 * 1e12), 1e-12);
+  op.name = "norm";
+  EXPECT_NEAR(seconds(op, ten_sms()), 3e-6 + 8e9 / (0.5 * 1e12), 1e-12);
+  op.kind = OpKind::optimizer;
+  EXPECT_NEAR(seconds(op, ten_sms()), 3e-6 + 8e9 / (0.4 * 1e12), 1e-12);
+}
+
+TEST(KernelCosts, SayWhereTheyRest) {
+  core::Gpu measured = h100();
+  measured.name = "h100-sxm";
+  EXPECT_EQ(kernel_time(gemm(512, 512, 512), Curves::load(measured)).origin,
+            simulator::Origin::fitted);
+  EXPECT_EQ(kernel_time(gemm(512, 512, 512), Curves::load(h100())).origin,
+            simulator::Origin::roofline);
+}
+
+}  // namespace
