@@ -16,6 +16,7 @@ struct GroupLinks {
   std::int64_t domains = 1;     // NVLink domains (or nodes) that the group touches
   std::int64_t per_domain = 1;  // most members in one domain
   bool inside_nvlink = true;    // all members in one NVLink domain
+  bool intra_nvlink = true;   // `intra` is NVLink's rate, else PCIe's
   bool switch_reduces = false;  // NVLS usable: inside one NVSwitch domain with NVLink SHARP
   bool domain_reduces = false;  // the part of the group in one domain could use NVLS
   BytesPerSecond intra;         // per member, one direction, inside a domain (NVLink or PCIe)

@@ -164,6 +164,7 @@ void fill_intra(const Routes& routes, bool nvlink, std::int64_t gpu, GroupLinks&
   const bool has_island = nvlink && !routes.gpu_island_edge.empty();
   const Edge& edge =
       routes.edges[has_island ? routes.gpu_island_edge[at(gpu)] : routes.gpu_host_edge[at(gpu)]];
+  links.intra_nvlink = has_island;
   links.intra = BytesPerSecond{edge.capacity};
   links.intra_latency = Seconds{2.0 * edge.latency};
   links.bottleneck = kind_names[at(static_cast<int>(edge.kind))];

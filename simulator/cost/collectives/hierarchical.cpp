@@ -1,0 +1,73 @@
+// Two levels, for groups with several members in each of m domains.
+// All-reduce: reduce-scatter inside the domain, all-reduce of the shares between domains,
+// all-gather inside, the three pipelined (NCCL's NVLSTree; with rings inside where the switch does
+// not reduce):
+//   base + 2 log2(m) alpha_inter + n / min(B_inside, B_between)
+//   B_inside = NVLS rate, or B k / (2 (k - 1)) of rings; B_between = B_inter m / (2 (m - 1))
+// All-gather and reduce-scatter: a ring inside and one between domains, one after the other. NCCL
+// does not choose this, frameworks can: only where "collectives.hierarchical.gathers" is 1.
+
+#include <algorithm>
+
+#include "simulator/cost/protocols.h"
+
+namespace simulator::collectives {
+
+extern const CollectiveCost ring;
+
+namespace {
+
+using core::GroupLinks;
+using core::OpKind;
+
+core::BytesPerSecond inside_rate(const GroupLinks& links, const Curves& curves) {
+  const double k = static_cast<double>(links.per_domain);
+  if (links.domain_reduces && curves.find("collectives.nvls.above_gpus")) {
+    return nvls_rate(links.per_domain, links.intra, curves);
+  }
+  return intra_rate(links, curves) * (k / (2.0 * (k - 1.0)));
+}
+
+Cost all_reduce_time(core::Bytes bytes, const GroupLinks& links, const Curves& curves) {
+  const double m = static_cast<double>(links.domains);
+  const core::BytesPerSecond between = inter_rate(links, curves) * (m / (2.0 * (m - 1.0)));
+  const Protocol simple = protocols(curves).back();
+  const core::Seconds latency{curves.at("collectives.hierarchical.base_us") * 1e-6};
+  const core::Seconds network = simple.inter_hop(links, simple.tree_network) *
+                                (2.0 * static_cast<double>(tree_levels(links.domains)));
+  return {latency + network + bytes / std::min(inside_rate(links, curves), between),
+          curves.origin_of("collectives")};
+}
+
+// A gather inside moves the whole buffer; the one between moves each member's column of m shares,
+// and the k columns of a domain share its NICs.
+Cost gather_time(OpKind kind, core::Bytes bytes, const GroupLinks& links, const Curves& curves) {
+  GroupLinks inside = links;
+  inside.size = links.per_domain;
+  inside.domains = 1;
+  GroupLinks between = links;
+  between.size = links.domains;
+  between.per_domain = 1;
+  const Cost first = *ring.time(kind, bytes, inside, curves);
+  const Cost second = *ring.time(kind, bytes, between, curves);
+  return {first.time + second.time, first.origin};
+}
+
+std::optional<Cost> time(OpKind kind,
+                         core::Bytes bytes,
+                         const GroupLinks& links,
+                         const Curves& curves) {
+  if (links.domains == 1 || links.per_domain == 1) return std::nullopt;
+  if (kind == OpKind::all_reduce) return all_reduce_time(bytes, links, curves);
+  const bool gathers = curves.at("collectives.hierarchical.gathers") > 0.0;
+  const bool is_gather = kind == OpKind::all_gather || kind == OpKind::reduce_scatter;
+  if (!gathers || !is_gather) return std::nullopt;
+  return gather_time(kind, bytes, links, curves);
+}
+
+}  // namespace
+
+extern const CollectiveCost hierarchical;
+const CollectiveCost hierarchical = {"hierarchical", time};
+
+}  // namespace simulator::collectives

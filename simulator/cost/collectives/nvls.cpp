@@ -1,0 +1,28 @@
+// NVLS all-reduce: the NVSwitch reduces and multicasts (NVLink SHARP), so that each member sends
+// its n bytes once and the n / p bytes that it owns once more: base + n (p + 1) / (p e B). NCCL
+// starts it above a number of GPUs ("collectives.nvls.above_gpus").
+
+#include "simulator/cost/protocols.h"
+
+namespace simulator::collectives {
+namespace {
+
+std::optional<Cost> time(core::OpKind kind,
+                         core::Bytes bytes,
+                         const core::GroupLinks& links,
+                         const Curves& curves) {
+  const std::optional<double> above = curves.find("collectives.nvls.above_gpus");
+  const bool applies = kind == core::OpKind::all_reduce && links.switch_reduces && above &&
+                       static_cast<double>(links.size) > *above;
+  if (!applies) return std::nullopt;
+  const core::Seconds base{curves.at("collectives.nvls.base_us") * 1e-6};
+  return Cost{base + bytes / nvls_rate(links.size, links.intra, curves),
+              curves.origin_of("collectives")};
+}
+
+}  // namespace
+
+extern const CollectiveCost nvls;
+const CollectiveCost nvls = {"nvls", time};
+
+}  // namespace simulator::collectives
