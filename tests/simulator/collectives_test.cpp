@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/hardware/topology.h"
@@ -90,8 +92,9 @@ TEST(Collectives, TreesGrowWithTheLogarithmOfNodes) {
   const auto latency = [&](std::int64_t nodes) {
     return h.seconds("tree", OpKind::all_reduce, 0.0, h.topology.group(0, 8, nodes));
   };
-  EXPECT_NEAR(
-      latency(16) - latency(4), latency(4) - latency(1 << 1) + latency(8) - latency(4), 1e-9);
+  // Each doubling adds a level, up and down.
+  EXPECT_NEAR(latency(8) - latency(4), latency(4) - latency(2), 1e-12);
+  EXPECT_NEAR(latency(16) - latency(4), 2 * (latency(8) - latency(4)), 1e-12);
   EXPECT_GT(latency(16), latency(4));
   EXPECT_LT(h.seconds("tree", OpKind::all_reduce, 1024, h.topology.group(0, 8, 128)),
             h.seconds("ring", OpKind::all_reduce, 1024, h.topology.group(0, 8, 128)));
@@ -147,15 +150,16 @@ TEST(Collectives, InterpolatesOverTheLogarithm) {
   EXPECT_EQ(tree_levels(9), 4);
 }
 
-// What must cross a member's NVLink or a group's way between domains, whatever the algorithm.
+// What must cross a member's link inside its domain and the group's way between domains, whatever
+// the algorithm: (k - 1) / k of the buffer inside, (m - 1) / m between, twice for an all-reduce
+// unless the switch reduces.
 double wire_bound(OpKind kind, double n, const GroupLinks& links) {
-  const double p = static_cast<double>(links.size), m = static_cast<double>(links.domains);
-  const double passes = kind == OpKind::all_reduce ? 2.0 : 1.0;
+  const double k = static_cast<double>(links.per_domain), m = static_cast<double>(links.domains);
   if (kind == OpKind::send_receive) return n / (m > 1 ? links.inter : links.intra).value;
-  // A reducing switch halves the bytes of an all-reduce.
-  const double inside = (links.domain_reduces ? 1.0 : passes) * (p - 1) / p * n / links.intra.value;
-  const double between = m > 1 ? passes * (m - 1) / m * n / links.inter.value : 0.0;
-  return links.per_domain > 1 || m == 1 ? std::max(inside * (m > 1 ? 0.5 : 1.0), between) : between;
+  const double passes = kind == OpKind::all_reduce ? 2.0 : 1.0;
+  const double inside_passes = links.domain_reduces ? 1.0 : passes;
+  const double inside = inside_passes * (k - 1) / k * n / links.intra.value;
+  return m > 1 ? std::max(inside, passes * (m - 1) / m * n / links.inter.value) : inside;
 }
 
 TEST(Collectives, NeverBeatTheWireAndGrowWithBytes) {
