@@ -39,7 +39,7 @@ std::optional<std::string> nearest_name(std::string_view name,
     return std::nullopt;
   }
   std::optional<std::string> nearest;
-  std::size_t best = std::max<std::size_t>(1, name.size() / 3) + 1;
+  std::size_t best = std::max<std::size_t>(1, name.size() / 4) + 1;
   for (const std::string& candidate : known) {
     if (candidate.size() > longest_compared) {
       continue;

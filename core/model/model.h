@@ -33,7 +33,8 @@ class Attributes {
 enum class Activation : std::int64_t { gelu = 0, relu = 1, silu = 2, squared_relu = 3 };
 
 // One block of a layer: a kind of core/model/blocks and its shape.
-//   norm:      dim, rms (1 RMSNorm, 0 LayerNorm), weight (0 = no affine), bias
+//   norm:      dim, rms (1 RMSNorm, 0 LayerNorm), weight (0 = no affine), bias, post (only where 1: on the
+//              output of the block before it, ahead of the residual)
 //   attention: heads, kv_heads, head_dim, qkv_bias, out_bias, qk_norm (0 none, 1 per head: weights of
 //              head_dim each for q and k; 2 over the whole projection), qk_norm_bias (LayerNorm q/k norm:
 //              weight and bias), window (0 = none), rope, alibi
@@ -96,7 +97,8 @@ struct ParameterCount {
 ParameterCount count_parameters(const ModelSpec& model);
 
 // Forward matrix-multiply FLOPs of one token at a sequence length, attention counted in full (12 L h s
-// convention): 2 x weights of all GEMMs incl. the output layer + 4 s heads head_dim per attention.
+// convention): 2 x weights of all GEMMs incl. the output layer + 4 s heads head_dim per attention, where
+// a sliding window stands for s when it is shorter.
 double flops_per_token_forward(const ModelSpec& model, std::int64_t seq);
 
 // Key-value cache of one token in 16 bits: 2 (k and v) x kv_heads x head_dim x 2 bytes, over all layers.

@@ -1,0 +1,169 @@
+#include "core/model/model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/model/block_tensors.h"
+
+namespace core {
+namespace {
+
+struct Kind {
+  std::string_view name;
+  std::vector<Tensor> (*tensors)(const Block&, const ModelSpec&);
+};
+
+const Kind& kind_of(const Block& block) {
+  static constexpr Kind kinds[] = {{"norm", norm_tensors},
+                                   {"attention", attention_tensors},
+                                   {"mlp", mlp_tensors},
+                                   {"embedding", embedding_tensors},
+                                   {"output", output_tensors}};
+  const auto kind = std::ranges::find(kinds, block.kind, &Kind::name);
+  CORE_ASSERT(kind != std::end(kinds));
+  return *kind;
+}
+
+std::int64_t count(const std::vector<Tensor>& tensors) {
+  return std::transform_reduce(
+      tensors.begin(), tensors.end(), std::int64_t{0}, std::plus<>(), [](const Tensor& t) {
+        return t.numel();
+      });
+}
+
+// Parameters of the blocks of one kind.
+std::int64_t count_kind(const std::vector<Block>& blocks,
+                        std::string_view kind,
+                        const ModelSpec& model) {
+  std::int64_t sum = 0;
+  for (const Block& block : blocks) {
+    if (block.kind == kind) {
+      sum += count(tensors_of({block}, model));
+    }
+  }
+  return sum;
+}
+
+// 2 FLOPs for each element of each matrix that the token is multiplied with. Tables are read, not
+// multiplied; the output layer is multiplied whether it has a table of its own or not.
+double gemm_flops(const Block& block, const ModelSpec& model) {
+  double elements = 0.0;
+  for (const Tensor& tensor : tensors_of({block}, model)) {
+    const bool is_table = tensor.name == "tokens.weight" || tensor.name == "positions.weight" ||
+                          tensor.name == "output.weight";
+    if (tensor.columns > 1 && !is_table) {
+      elements += static_cast<double>(tensor.numel());
+    }
+  }
+  if (block.kind == "output") {
+    elements +=
+        static_cast<double>(block.shape.at("vocab")) * static_cast<double>(block.shape.at("dim"));
+  }
+  return 2.0 * elements;
+}
+
+// Scores and weighted values: 2 s heads head_dim each.
+double attention_flops(const Block& block, std::int64_t seq) {
+  if (block.kind != "attention") {
+    return 0.0;
+  }
+  const std::int64_t window = block.shape.at("window");
+  const std::int64_t span = window == 0 ? seq : std::min(seq, window);
+  return 4.0 * static_cast<double>(span) * static_cast<double>(block.shape.at("heads")) *
+         static_cast<double>(block.shape.at("head_dim"));
+}
+
+double flops(const std::vector<Block>& blocks, const ModelSpec& model, std::int64_t seq) {
+  double sum = 0.0;
+  for (const Block& block : blocks) {
+    sum += gemm_flops(block, model) + attention_flops(block, seq);
+  }
+  return sum;
+}
+
+// How many layers there are of each kind.
+std::vector<std::int64_t> layers_of_kinds(const ModelSpec& model) {
+  std::vector<std::int64_t> layers(model.kinds.size(), 0);
+  for (const std::uint16_t kind : model.layer_kind) {
+    ++layers[kind];
+  }
+  return layers;
+}
+
+}  // namespace
+
+Attributes::Attributes(std::initializer_list<std::pair<std::string_view, std::int64_t>> values) {
+  for (const auto& [name, value] : values) {
+    set(name, value);
+  }
+}
+
+std::int64_t Attributes::at(std::string_view name) const {
+  const auto value = std::ranges::find(values_, name, &std::pair<std::string, std::int64_t>::first);
+  CORE_ASSERT(value != values_.end());
+  return value->second;
+}
+
+std::int64_t Attributes::get(std::string_view name, std::int64_t otherwise) const {
+  const auto value = std::ranges::find(values_, name, &std::pair<std::string, std::int64_t>::first);
+  return value == values_.end() ? otherwise : value->second;
+}
+
+void Attributes::set(std::string_view name, std::int64_t value) {
+  const auto old = std::ranges::find(values_, name, &std::pair<std::string, std::int64_t>::first);
+  if (old == values_.end()) {
+    values_.emplace_back(name, value);
+  } else {
+    old->second = value;
+  }
+}
+
+std::vector<Tensor> tensors_of(const std::vector<Block>& blocks, const ModelSpec& model) {
+  std::vector<Tensor> tensors;
+  for (const Block& block : blocks) {
+    std::ranges::move(kind_of(block).tensors(block, model), std::back_inserter(tensors));
+  }
+  return tensors;
+}
+
+ParameterCount count_parameters(const ModelSpec& model) {
+  ParameterCount result;
+  const std::vector<std::int64_t> layers = layers_of_kinds(model);
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    result.total += layers[kind] * count(tensors_of(model.kinds[kind].blocks, model));
+  }
+  result.total +=
+      count(tensors_of(model.embedding, model)) + count(tensors_of(model.output, model));
+  result.active = result.total;
+  result.embedding = count_kind(model.embedding, "embedding", model);
+  result.output = count_kind(model.output, "output", model);
+  return result;
+}
+
+double flops_per_token_forward(const ModelSpec& model, std::int64_t seq) {
+  double sum = flops(model.embedding, model, seq) + flops(model.output, model, seq);
+  const std::vector<std::int64_t> layers = layers_of_kinds(model);
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    sum += static_cast<double>(layers[kind]) * flops(model.kinds[kind].blocks, model, seq);
+  }
+  return sum;
+}
+
+double kv_cache_bytes_per_token(const ModelSpec& model) {
+  constexpr double keys_and_values = 2.0;
+  constexpr double bytes = 2.0;
+  double elements = 0.0;
+  const std::vector<std::int64_t> layers = layers_of_kinds(model);
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    for (const Block& block : model.kinds[kind].blocks) {
+      if (block.kind == "attention") {
+        elements += static_cast<double>(layers[kind] * block.shape.at("kv_heads") *
+                                        block.shape.at("head_dim"));
+      }
+    }
+  }
+  return keys_and_values * bytes * elements;
+}
+
+}  // namespace core
