@@ -43,8 +43,8 @@ struct Gpu {
 struct Node {
   std::string name, gpu;
   int gpus = 0;  // GPUs a server
-  int nvlink_domain =
-      0;  // GPUs that NVLink joins: gpus, or 72 for NVL72 racks; 1 = PCIe only; 2 = pairs
+  // GPUs that NVLink joins: gpus, or 72 for NVL72 racks; 1 = PCIe only; 2 = pairs.
+  int nvlink_domain = 0;
   bool nvlink_sharp = false;      // NVLS: the switch reduces
   BytesPerSecond nvlink_per_gpu;  // one direction
   BytesPerSecond pcie_per_gpu;    // one direction
@@ -71,7 +71,6 @@ struct Cluster {
   double region_oversubscription = 1.0;
   std::optional<Sourced> usd_per_gpu_hour;
   std::vector<std::pair<std::string, Sourced>> sources;
-  bool full_bisection() const { return oversubscription <= 1.0 && region_oversubscription <= 1.0; }
   std::int64_t nodes() const { return (gpus + node.gpus - 1) / node.gpus; }
 };
 

@@ -1,0 +1,230 @@
+// What read_model_config accepts, assumes and refuses, and the words it does so in.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "core/error.h"
+#include "core/model/model.h"
+
+namespace core {
+namespace {
+
+using Config = std::map<std::string, std::string>;
+
+Config llama() {
+  return {{"architectures", R"(["LlamaForCausalLM"])"},
+          {"hidden_size", "64"},
+          {"num_hidden_layers", "2"},
+          {"num_attention_heads", "8"},
+          {"num_key_value_heads", "2"},
+          {"intermediate_size", "128"},
+          {"vocab_size", "100"},
+          {"hidden_act", "\"silu\""}};
+}
+
+Config with(Config config, const std::string& key, const std::string& value) {
+  config[key] = value;
+  return config;
+}
+
+Config without(Config config, const std::string& key) {
+  config.erase(key);
+  return config;
+}
+
+ModelSpec read(const Config& config) {
+  std::string text = "{";
+  for (const auto& [key, value] : config) {
+    text += fmt::format("{}\"{}\": {}", text.size() > 1 ? ",\n" : "", key, value);
+  }
+  return read_model_config(Document::parse_json(text + "}", "config.json"), "test");
+}
+
+std::string complaint(const Config& config) {
+  try {
+    read(config);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no complaint";
+}
+
+// The warnings, one a line.
+std::string warnings(const Config& config) {
+  return fmt::format("{}", fmt::join(read(config).warnings, "\n"));
+}
+
+TEST(ModelConfig, ReadsACompleteFileWithoutAWord) {
+  const ModelSpec model = read(llama());
+  EXPECT_EQ(model.family, "llama");
+  EXPECT_EQ(model.name, "test");
+  EXPECT_EQ(model.layers(), 2);
+  EXPECT_TRUE(model.warnings.empty());
+}
+
+TEST(ModelConfig, NamesTheKeyThatIsMissing) {
+  for (const std::string key : {"hidden_size",
+                                "num_hidden_layers",
+                                "num_attention_heads",
+                                "intermediate_size",
+                                "vocab_size",
+                                "architectures"}) {
+    EXPECT_EQ(complaint(without(llama(), key)), "config.json: " + key + ": missing key");
+  }
+}
+
+TEST(ModelConfig, RefusesValuesThatAreNotSizes) {
+  const auto found = [](const std::string& value) {
+    return complaint(with(llama(), "hidden_size", value));
+  };
+  const std::string expected = "config.json: hidden_size: expected a positive integer, found ";
+  EXPECT_EQ(found("null"), expected + "null");
+  EXPECT_EQ(found("\"64\""), expected + "\"64\"");
+  EXPECT_EQ(found("Infinity"), expected + "Infinity");
+  EXPECT_EQ(found("0"), expected + "0");
+  EXPECT_EQ(found("-64"), expected + "-64");
+  EXPECT_EQ(found("64.5"), expected + "64.5");
+  EXPECT_EQ(found("[64]"), expected + "a list of 1");
+  EXPECT_EQ(
+      found("1099511627776"),
+      "config.json: hidden_size: expected a positive integer up to 1048576, found 1099511627776");
+}
+
+TEST(ModelConfig, RefusesNumbersThatAreNotFiniteAnywhere) {
+  EXPECT_EQ(complaint(with(llama(), "rope_theta", "Infinity")),
+            "config.json: rope_theta: expected a finite number, found Infinity");
+  EXPECT_EQ(complaint(with(llama(), "rope_scaling", R"({"factor": NaN})")),
+            "config.json: rope_scaling.factor: expected a finite number, found NaN");
+}
+
+TEST(ModelConfig, RefusesSizesThatDoNotDivide) {
+  EXPECT_EQ(complaint(with(llama(), "num_attention_heads", "6")),
+            "config.json: hidden_size: expected a multiple of num_attention_heads = 6, found 64");
+  EXPECT_EQ(
+      complaint(with(llama(), "num_key_value_heads", "3")),
+      "config.json: num_attention_heads: expected a multiple of num_key_value_heads = 3, found 8");
+  // Heads of a stated width need not divide the hidden size.
+  EXPECT_EQ(complaint(with(with(llama(), "num_attention_heads", "6"), "head_dim", "16")),
+            "no complaint");
+}
+
+TEST(ModelConfig, SaysWhatItAssumes) {
+  EXPECT_EQ(warnings(without(llama(), "num_key_value_heads")),
+            "num_key_value_heads: missing; assumed 8, as many as num_attention_heads");
+  EXPECT_EQ(warnings(with(llama(), "num_key_value_heads", "null")),
+            "num_key_value_heads: missing; assumed 8, as many as num_attention_heads");
+  EXPECT_EQ(warnings(without(llama(), "hidden_act")),
+            "hidden_act: missing; assumed silu, the default of Hugging Face's configuration class");
+}
+
+TEST(ModelConfig, WarnsOfKeysWithoutEffect) {
+  EXPECT_EQ(warnings(with(llama(), "initializer_range", "0.02")), "");
+  EXPECT_EQ(warnings(with(llama(), "my_flag", "false")), "");
+  EXPECT_EQ(warnings(with(llama(), "my_flag", "3")), "my_flag: has no effect");
+  EXPECT_EQ(warnings(with(llama(), "attention_biass", "false")),
+            "attention_biass: has no effect; did you mean attention_bias?");
+  EXPECT_EQ(
+      warnings(with(llama(), "quantization_config", R"({"quant_method": "fp8"})")),
+      "quantization_config: has no effect; the recipe says in which formats the model is trained");
+}
+
+TEST(ModelConfig, NamesAnUnknownArchitectureAndTheNearestKnown) {
+  const std::string message = complaint(with(llama(), "architectures", R"(["LlamaForCasualLM"])"));
+  EXPECT_TRUE(
+      message.starts_with("config.json: architectures: \"LlamaForCasualLM\" is not known; "
+                          "did you mean LlamaForCausalLM?; known families: bloom, "))
+      << message;
+}
+
+TEST(ModelConfig, FindsTheFamilyByModelTypeWhereNoArchitectureStands) {
+  EXPECT_EQ(read(with(without(llama(), "architectures"), "model_type", "\"llama\"")).family,
+            "llama");
+}
+
+TEST(ModelConfig, RefusesModelsThatAreNotDenseDecoders) {
+  EXPECT_EQ(complaint(with(llama(), "num_local_experts", "8")),
+            "config.json: LlamaForCausalLM is a mixture-of-experts model, not supported yet");
+  EXPECT_EQ(complaint(with(llama(), "num_local_experts", "0")), "no complaint");
+  EXPECT_EQ(complaint(with(llama(), "kv_lora_rank", "512")),
+            "config.json: LlamaForCausalLM is a model with multi-head latent attention, not "
+            "supported yet");
+  EXPECT_EQ(complaint({{"architectures", R"(["MambaForCausalLM"])"}}),
+            "config.json: MambaForCausalLM is a hybrid or state-space model, not supported yet");
+  EXPECT_EQ(
+      complaint({{"architectures", R"(["T5ForConditionalGeneration"])"}}),
+      "config.json: T5ForConditionalGeneration is an encoder-decoder model, not supported yet");
+  EXPECT_EQ(complaint({{"model_type", "\"deepseek_v3\""}}),
+            "config.json: deepseek_v3 is a mixture-of-experts model, not supported yet");
+  EXPECT_EQ(complaint({{"architectures", R"(["Llama4ForConditionalGeneration"])"},
+                       {"text_config", R"({"num_local_experts": 16})"}}),
+            "config.json: Llama4ForConditionalGeneration is a mixture-of-experts model, not "
+            "supported yet");
+}
+
+TEST(ModelConfig, RefusesAFalconThatDoesNotSayHowManyKeyHeads) {
+  const Config falcon = {{"architectures", R"(["RWForCausalLM"])"},
+                         {"hidden_size", "128"},
+                         {"n_head", "8"},
+                         {"n_layer", "2"},
+                         {"vocab_size", "100"}};
+  EXPECT_EQ(complaint(falcon), "config.json: multi_query: missing key");
+  EXPECT_EQ(read(with(falcon, "multi_query", "true")).kinds[0].blocks[1].shape.at("kv_heads"), 1);
+  EXPECT_EQ(read(with(falcon, "n_head_kv", "4")).kinds[0].blocks[1].shape.at("kv_heads"), 4);
+}
+
+// OPT-350m: word vectors of 512 in a model of 1024, norms after the blocks, none at the end.
+TEST(ModelConfig, ReadsNarrowWordVectorsOfOpt) {
+  const ModelSpec model = read({{"architectures", R"(["OPTForCausalLM"])"},
+                                {"hidden_size", "1024"},
+                                {"word_embed_proj_dim", "512"},
+                                {"num_hidden_layers", "24"},
+                                {"num_attention_heads", "16"},
+                                {"ffn_dim", "4096"},
+                                {"max_position_embeddings", "2048"},
+                                {"vocab_size", "50272"},
+                                {"activation_function", "\"relu\""},
+                                {"do_layer_norm_before", "false"},
+                                {"dropout", "0.1"}});
+  const std::int64_t h = 1024;
+  const std::int64_t layer = 12 * h * h + 13 * h;
+  const std::int64_t tables = 50272 * 512 + 2050 * h;
+  EXPECT_EQ(count_parameters(model).total, 24 * layer + tables + 2 * 512 * h);
+}
+
+TEST(ModelConfig, ReadsLayerTypes) {
+  Config gemma = llama();
+  gemma["architectures"] = R"(["Gemma2ForCausalLM"])";
+  gemma["head_dim"] = "8";
+  gemma["sliding_window"] = "16";
+  gemma["layer_types"] = R"(["full_attention", "sliding_attention"])";
+  const ModelSpec model = read(gemma);
+  EXPECT_EQ(model.layer(0).blocks[1].shape.at("window"), 0);
+  EXPECT_EQ(model.layer(1).blocks[1].shape.at("window"), 16);
+  EXPECT_EQ(
+      complaint(with(gemma, "layer_types", R"(["full_attention"])")),
+      "config.json: layer_types: expected as many as num_hidden_layers = 2, found a list of 1");
+  EXPECT_EQ(complaint(with(gemma, "layer_types", R"(["full_attention", "chunked"])")),
+            "config.json: layer_types[1]: expected full_attention or sliding_attention, found "
+            "\"chunked\"");
+}
+
+TEST(LoadModel, SuggestsNamesAndNamesMissingFiles) {
+  const auto message = [](std::string_view name) -> std::string {
+    try {
+      load_model(name);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no complaint";
+  };
+  EXPECT_EQ(message("lama-3.1-8b"), "--model lama-3.1-8b: not known; did you mean llama-3.1-8b?");
+  EXPECT_EQ(message("meta-llama/Llama-3.1-8B"),
+            "--model meta-llama/Llama-3.1-8B: no such file; did you mean llama-3.1-8b?");
+  EXPECT_EQ(message("/nowhere/config.json"), "--model /nowhere/config.json: no such file");
+}
+
+}  // namespace
+}  // namespace core

@@ -1,0 +1,247 @@
+#include "core/model/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/io/data_dir.h"
+
+namespace core {
+namespace {
+
+std::int64_t total(std::string_view name) { return count_parameters(load_model(name)).total; }
+
+// Megatron's GPT: 12 h^2 + 13 h a layer, V + s rows of h in the tables, a last norm.
+std::int64_t gpt_total(std::int64_t layers, std::int64_t h, std::int64_t vocab, std::int64_t s) {
+  return layers * (12 * h * h + 13 * h) + (vocab + s) * h + 2 * h;
+}
+
+// Nemotron-4: q and out h^2 each, k and v h x 8 heads, an MLP of 2 x 4 h^2, two norms with bias a
+// layer; two tables of h; a last norm.
+std::int64_t nemotron_total(std::int64_t layers, std::int64_t h, std::int64_t head_dim) {
+  return layers * (2 * h * h + 2 * h * 8 * head_dim + 8 * h * h + 4 * h) + 2 * 256000 * h + 2 * h;
+}
+
+// Totals of the shipped models as their model cards and weight files state them, or by formula.
+const std::map<std::string, std::int64_t>& shipped_totals() {
+  static const std::map<std::string, std::int64_t> totals = {
+      {"aya-23", 8028033024},
+      {"bloom", 176247271424},
+      {"bloom-560m", 559214592},
+      {"falcon-40b", 41303293952},
+      {"falcon-7b", 6921720704},
+      {"gemma-2-2b", 2614341888},
+      {"gemma-2-9b", 9241705984},
+      {"gemma-2b", 2506172416},
+      {"gemma-3-1b", 999885952},
+      {"gemma-3-27b-text", 27009346304},
+      {"gemma-3-4b-text", 3880263168},
+      {"gpt-bigcode-1b", 1124886528},
+      {"gpt-j-6b", 6050882784},
+      {"gpt-neox-20b", 20554567680},
+      {"gpt2", 124439808},
+      {"gpt2-large", 774030080},
+      {"gpt2-medium", 354823168},
+      {"gpt2-xl", 1557611200},
+      {"gpt3-175b", gpt_total(96, 12288, 51200, 2048)},
+      {"gpt3-1t", gpt_total(128, 25600, 51200, 2048)},
+      {"gpt3-22b", gpt_total(48, 6144, 51200, 2048)},
+      {"gpt3-530b", gpt_total(105, 20480, 51200, 2048)},
+      {"llama-2-13b", 13015864320},
+      {"llama-2-70b", 68976648192},
+      {"llama-2-7b", 6738415616},
+      {"llama-3.1-405b", 405853388800},
+      {"llama-3.1-70b", 70553706496},
+      {"llama-3.1-8b", 8030261248},
+      {"llama-3.2-1b", 1235814400},
+      {"llama-3.2-3b", 3212749824},
+      {"mistral-7b", 7241732096},
+      {"mistral-7b-v0.3", 7248023552},
+      {"mpt-7b", 6649286656},
+      {"nemotron-4-15b", nemotron_total(32, 6144, 128)},
+      {"nemotron-4-340b", nemotron_total(96, 18432, 192)},
+      {"olmo-7b", 6888095744},
+      {"olmo2-32b", 32234279936},
+      {"olmo2-7b", 7298617344},
+      {"opt-13b", 12853473280},
+      {"phi-2", 2779683840},
+      {"phi-3.5-mini", 3821079552},
+      {"phi-4-mini", 3836021760},
+      {"qwen2-0.5b", 494032768},
+      {"qwen2-7b", 7615616512},
+      {"qwen2.5-32b", 32763876352},
+      {"qwen2.5-3b", 3085938688},
+      {"qwen3-0.6b", 596049920},
+      {"qwen3-1.7b", 1720574976},
+      {"qwen3-32b", 32762123264},
+      {"qwen3-8b", 8190735360},
+      {"redpajama-3b", 2775864320},
+      {"smollm2-135m", 134515008},
+      {"starcoder2-3b", 3030371328},
+      {"starcoder2-7b", 7173923840},
+      {"tiny-gpt", gpt_total(4, 64, 256, 64)},
+      // q and out 64 x 64, k and v 64 x 16, three MLP weights 64 x 192, two norms; two tables, a
+      // norm
+      {"tiny-llama", 4 * (2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 192 + 2 * 64) + 2 * 256 * 64 + 64},
+      {"tinyllama-1.1b", 1100048384},
+  };
+  return totals;
+}
+
+// The first columns of a CSV line; only later ones are quoted.
+std::vector<std::string> columns(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream in(line);
+  for (std::string cell; std::getline(in, cell, ',');) {
+    cells.push_back(cell);
+  }
+  return cells;
+}
+
+TEST(Model, CountsTheParametersOfEveryShippedModelExactly) {
+  for (const std::string& name : data_names("models")) {
+    ASSERT_TRUE(shipped_totals().contains(name)) << name;
+    EXPECT_EQ(total(name), shipped_totals().at(name)) << name;
+  }
+  EXPECT_EQ(data_names("models").size(), shipped_totals().size());
+}
+
+TEST(Model, ShippedModelsWarnOnlyOfWhatIsNotModelled) {
+  for (const std::string& name : data_names("models")) {
+    for (const std::string& warning : load_model(name).warnings) {
+      EXPECT_NE(warning.find("softcapping"), std::string::npos) << name << ": " << warning;
+    }
+  }
+}
+
+TEST(Model, CountsPublishedConfigurationsExactly) {
+  const std::filesystem::path folder =
+      std::filesystem::path(FORETRAIN_SOURCE_DIR) / ".." / "shared" / "inputs" / "hf";
+  std::ifstream csv(folder / "param_counts.csv");
+  if (!csv) {
+    GTEST_SKIP() << "no collection of published configurations beside the source tree";
+  }
+  int dense = 0;
+  std::string line;
+  std::getline(csv, line);
+  while (std::getline(csv, line)) {
+    const std::vector<std::string> row = columns(line);
+    ASSERT_GE(row.size(), 6U) << line;
+    const bool is_dense = row[2] == row[3] && row[5] == "exact";
+    if (is_dense) {
+      const ModelSpec model = load_model((folder / row[1]).string());
+      EXPECT_EQ(count_parameters(model).total, std::stoll(row[2])) << row[0];
+      ++dense;
+    }
+  }
+  EXPECT_GT(dense, 30);
+}
+
+TEST(Model, SplitsTheCountIntoTables) {
+  const ParameterCount tied = count_parameters(load_model("tiny-gpt"));
+  EXPECT_EQ(tied.active, tied.total);
+  EXPECT_EQ(tied.embedding, (256 + 64) * 64);
+  EXPECT_EQ(tied.output, 0);
+
+  const ParameterCount untied = count_parameters(load_model("tiny-llama"));
+  EXPECT_EQ(untied.embedding, 256 * 64);
+  EXPECT_EQ(untied.output, 256 * 64);
+}
+
+// Narayanan et al. 2021 (arXiv 2104.04473), eq. 3, its forward quarter: 24 s h^2 (1 + s / 6h) a
+// layer and sequence, and 2 h V a token for the logits.
+TEST(Model, ForwardFlopsOfGptAreMegatronsClosedForm) {
+  const ModelSpec model = load_model("gpt3-175b");
+  const double h = 12288, layers = 96, vocab = 51200, s = 2048;
+  const double a_layer = 24 * s * h * h * (1 + s / (6 * h));
+  EXPECT_DOUBLE_EQ(flops_per_token_forward(model, 2048), layers * a_layer / s + 2 * h * vocab);
+}
+
+TEST(Model, ForwardFlopsCountGroupedQueriesGatesAndWindows) {
+  const double gemms = 2.0 * (4 * (2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 192) + 256 * 64);
+  EXPECT_DOUBLE_EQ(flops_per_token_forward(load_model("tiny-llama"), 32),
+                   gemms + 4 * 4.0 * 32 * 8 * 8);
+
+  // Mistral 7B sees 4096 tokens, so that beyond them a longer sequence costs nothing more a token.
+  const ModelSpec mistral = load_model("mistral-7b");
+  EXPECT_DOUBLE_EQ(flops_per_token_forward(mistral, 8192), flops_per_token_forward(mistral, 4096));
+  EXPECT_LT(flops_per_token_forward(mistral, 2048), flops_per_token_forward(mistral, 4096));
+}
+
+TEST(Model, KeyValueCacheOfOneToken) {
+  EXPECT_DOUBLE_EQ(kv_cache_bytes_per_token(load_model("llama-3.1-8b")), 2.0 * 32 * 8 * 128 * 2);
+  EXPECT_DOUBLE_EQ(kv_cache_bytes_per_token(load_model("gpt3-175b")), 2.0 * 96 * 12288 * 2);
+  EXPECT_DOUBLE_EQ(kv_cache_bytes_per_token(load_model("falcon-7b")), 2.0 * 32 * 64 * 2);
+}
+
+std::string layout(const Layer& layer) {
+  std::string text = layer.name + ":";
+  for (const Block& block : layer.blocks) {
+    text += (block.shape.get("post", 0) != 0 ? " post-" : " ") + block.kind;
+  }
+  return text + (layer.parallel_residual ? " (parallel)" : "");
+}
+
+std::string layout(std::string_view model) { return layout(load_model(model).kinds.front()); }
+
+TEST(Model, OrdersTheBlocksOfALayerAsTheFamilyDoes) {
+  EXPECT_EQ(layout("llama-3.1-8b"), "decoder: norm attention norm mlp");
+  EXPECT_EQ(layout("gpt-j-6b"), "decoder: norm attention mlp (parallel)");
+  EXPECT_EQ(layout("gpt-neox-20b"), "decoder: norm attention norm mlp (parallel)");
+  EXPECT_EQ(layout("redpajama-3b"), "decoder: norm attention norm mlp");
+  EXPECT_EQ(layout("falcon-7b"), "decoder: norm attention mlp (parallel)");
+  EXPECT_EQ(layout("falcon-40b"), "decoder: norm attention norm mlp (parallel)");
+  EXPECT_EQ(layout("olmo2-7b"), "decoder: attention post-norm mlp post-norm");
+  EXPECT_EQ(layout("gemma-2-2b"), "decoder-local: norm attention post-norm norm mlp post-norm");
+}
+
+TEST(Model, KnowsWhichLayersSeeAWindow) {
+  const auto kinds = [](std::string_view name, std::int64_t layers) {
+    const ModelSpec model = load_model(name);
+    std::string text;
+    for (std::int64_t i = 0; i < layers; ++i) {
+      text += model.layer(i).name == "decoder-local" ? 'l' : 'g';
+    }
+    return text;
+  };
+  EXPECT_EQ(kinds("gemma-2-2b", 6), "lglglg");
+  EXPECT_EQ(kinds("gemma-3-1b", 13), "lllllglllllgl");
+}
+
+TEST(Model, TensorParallelismDividesTheRightAxis) {
+  using Split = Tensor::Split;
+  const ModelSpec model = load_model("tiny-llama");
+  std::map<std::string, Tensor> tensors;
+  for (const Tensor& tensor : tensors_of(model.kinds[0].blocks, model)) {
+    tensors[tensor.name] = tensor;
+  }
+  EXPECT_EQ(tensors["q.weight"].split, Split::heads);
+  EXPECT_EQ(tensors["k.weight"].split, Split::kv_heads);
+  EXPECT_EQ(tensors["v.weight"].numel(), 64 * 16);
+  EXPECT_EQ(tensors["out.weight"].split, Split::rows);
+  EXPECT_EQ(tensors["gate.weight"].split, Split::columns);
+  EXPECT_EQ(tensors["up.weight"].columns, 192);
+  EXPECT_EQ(tensors["down.weight"].split, Split::rows);
+  EXPECT_EQ(tensors["down.weight"].rows, 192);
+  EXPECT_EQ(tensors["norm.weight"].split, Split::none);
+  EXPECT_EQ(tensors_of(model.embedding, model).front().split, Split::rows);
+  EXPECT_EQ(tensors_of(model.output, model).back().split, Split::rows);
+}
+
+TEST(Attributes, KeepTheOrderInWhichTheyWereWritten) {
+  Attributes a = {{"heads", 8}, {"ffn", 32}};
+  a.set("heads", 4);
+  a.set("window", 0);
+  EXPECT_EQ(a.at("heads"), 4);
+  EXPECT_EQ(a.get("absent", 7), 7);
+  EXPECT_EQ(a, (Attributes{{"heads", 4}, {"ffn", 32}, {"window", 0}}));
+}
+
+}  // namespace
+}  // namespace core
