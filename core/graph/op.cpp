@@ -10,7 +10,7 @@ namespace core {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kind_names = {"cell",
+constexpr std::array<std::string_view, 10> kind_names = {"cell",
                                                         "gemm",
                                                         "attention",
                                                         "memory_bound",
@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, 9> kind_names = {"cell",
                                                         "all_reduce",
                                                         "all_gather",
                                                         "reduce_scatter",
-                                                        "send_receive"};
+                                                        "send_receive",
+                                                        "host"};
 constexpr std::array<std::string_view, 5> format_names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
 constexpr std::array<std::string_view, 4> attention_names = {
     "unfused", "flash1", "flash2", "flash3"};

@@ -19,6 +19,7 @@ enum class OpKind : std::uint8_t {
   all_gather,      //   the gathered buffer
   reduce_scatter,  //   the buffer before it is scattered
   send_receive,    // point to point: the message
+  host,            // the GPU waits for the host, which launches the `m` kernels of chain `n`
 };
 
 enum class Format : std::uint8_t { fp32, tf32, fp16, bf16, fp8 };

@@ -4,26 +4,10 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/model/block_tensors.h"
+#include "core/model/block_kind.h"
 
 namespace core {
 namespace {
-
-struct Kind {
-  std::string_view name;
-  std::vector<Tensor> (*tensors)(const Block&, const ModelSpec&);
-};
-
-const Kind& kind_of(const Block& block) {
-  static constexpr Kind kinds[] = {{"norm", norm_tensors},
-                                   {"attention", attention_tensors},
-                                   {"mlp", mlp_tensors},
-                                   {"embedding", embedding_tensors},
-                                   {"output", output_tensors}};
-  const auto kind = std::ranges::find(kinds, block.kind, &Kind::name);
-  CORE_ASSERT(kind != std::end(kinds));
-  return *kind;
-}
 
 std::int64_t count(const std::vector<Tensor>& tensors) {
   return std::transform_reduce(
@@ -122,7 +106,7 @@ void Attributes::set(std::string_view name, std::int64_t value) {
 std::vector<Tensor> tensors_of(const std::vector<Block>& blocks, const ModelSpec& model) {
   std::vector<Tensor> tensors;
   for (const Block& block : blocks) {
-    std::ranges::move(kind_of(block).tensors(block, model), std::back_inserter(tensors));
+    std::ranges::move(block_kind(block.kind).tensors(block, model), std::back_inserter(tensors));
   }
   return tensors;
 }
