@@ -1,0 +1,266 @@
+#include "simulator/breakdown.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/error.h"
+
+namespace simulator {
+
+namespace {
+
+using core::OpId;
+using core::OpKind;
+using core::Phase;
+using core::SimTime;
+using core::Stream;
+
+double seconds(SimTime t) { return core::to_seconds(t).value; }
+
+// What an operation is, as waiting for it counts.
+Activity activity_of(Stream stream) {
+  switch (stream) {
+    case Stream::tensor: return Activity::tp_exposed;
+    case Stream::data: return Activity::dp_exposed;
+    case Stream::send_forward:
+    case Stream::send_backward: return Activity::pp_exposed;
+    case Stream::compute: return Activity::bubble;
+  }
+  CORE_ASSERT(false);
+}
+
+Activity own_activity(const core::OpSpec& spec, bool recompute) {
+  if (spec.kind == OpKind::optimizer) return Activity::optimizer;
+  if (spec.kind == OpKind::host) return Activity::other;
+  return recompute ? Activity::recompute : Activity::compute;
+}
+
+// Shares of a cell's time by activity: its kernels, and what its collectives leave exposed.
+Breakdown cell_shares(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<Price>& prices) {
+  Breakdown parts{};
+  double kernels = 0.0;
+  const auto& chain = graph.chains[static_cast<std::size_t>(cell.m)];
+  std::vector<SimTime> durations(graph.specs.size(), 0);
+  std::vector<core::ChainOp> marked = chain;
+  for (auto& op : marked) {
+    const auto& spec = graph.specs[op.spec];
+    const auto duration = prices[op.spec].duration;
+    durations[op.spec] = duration;
+    if (spec.group < 0) {
+      parts[index_of(own_activity(spec, op.recompute))] += static_cast<double>(duration);
+      kernels += static_cast<double>(duration);
+    } else {
+      op.spec |= 1u << 31;
+    }
+  }
+  const double total = static_cast<double>(chain_time(marked, durations));
+  parts[index_of(Activity::tp_exposed)] += std::max(0.0, total - kernels);
+  if (total > 0.0) {
+    for (auto& p : parts) p /= total;
+  } else {
+    parts[index_of(Activity::compute)] = 1.0;
+  }
+  return parts;
+}
+
+// Operations before each operation in its queues.
+class QueueOrder {
+ public:
+  explicit QueueOrder(const core::StepGraph& graph) : graph_(graph), before_(graph.queues.size(), none) {
+    std::vector<std::uint32_t> last(static_cast<std::size_t>(graph.ranks * core::streams_per_rank), none);
+    for (OpId op = 0; op < graph.size(); ++op) {
+      for (auto q = graph.queue_begin[op]; q < graph.queue_begin[op + 1]; ++q) {
+        before_[q] = last[graph.queues[q]];
+        last[graph.queues[q]] = op;
+      }
+    }
+  }
+  // The operation whose end let this one start: of those that end latest, the one with the highest id.
+  std::optional<OpId> binding(OpId op, const core::Timeline& t) const {
+    std::optional<OpId> best;
+    const auto consider = [&](OpId candidate) {
+      if (!best || t.end[candidate] > t.end[*best] || (t.end[candidate] == t.end[*best] && candidate > *best)) {
+        best = candidate;
+      }
+    };
+    for (auto d = graph_.dependency_begin[op]; d < graph_.dependency_begin[op + 1]; ++d) consider(graph_.dependencies[d]);
+    for (auto q = graph_.queue_begin[op]; q < graph_.queue_begin[op + 1]; ++q) {
+      if (before_[q] != none) consider(before_[q]);
+    }
+    return best;
+  }
+
+ private:
+  static constexpr OpId none = ~OpId{0};
+  const core::StepGraph& graph_;
+  std::vector<OpId> before_;
+};
+
+// Charges the wait of `op` on its rank's compute queue in [from, to).
+void charge_wait(const Ran& ran, const QueueOrder& order, OpId op, SimTime from, SimTime to, Breakdown& out) {
+  auto at = op;
+  while (to > from) {
+    const auto cause = order.binding(at, ran.timeline);
+    if (!cause || ran.timeline.end[*cause] <= from) break;
+    const auto activity = activity_of(ran.graph.stream_of(*cause));
+    if (activity == Activity::bubble) break;  // another rank computes
+    const auto begin = std::max(from, ran.timeline.start[*cause]);
+    if (begin < to) out[index_of(activity)] += seconds(to - begin);
+    to = std::min(to, begin);
+    at = *cause;
+  }
+  out[index_of(Activity::bubble)] += seconds(std::max<SimTime>(0, to - from));
+}
+
+}  // namespace
+
+std::string_view name_of(Activity activity) {
+  static constexpr std::string_view names[] = {"compute",    "recompute",  "bubble",          "tp_exposed", "cp_exposed",
+                                               "pp_exposed", "dp_exposed", "ep_exposed",      "offload_exposed",
+                                               "optimizer",  "data_stall", "checkpoint",      "other"};
+  return names[index_of(activity)];
+}
+
+std::int32_t last_rank(const Ran& ran) {
+  std::vector<SimTime> end(static_cast<std::size_t>(ran.graph.ranks), 0);
+  for (OpId op = 0; op < ran.graph.size(); ++op) {
+    if (ran.graph.stream_of(op) != Stream::compute) continue;
+    auto& e = end[static_cast<std::size_t>(ran.graph.rank_of(op))];
+    e = std::max(e, ran.timeline.end[op]);
+  }
+  return static_cast<std::int32_t>(std::max_element(end.begin(), end.end()) - end.begin());
+}
+
+Breakdown breakdown_of(const Ran& ran, std::int32_t rank) {
+  const QueueOrder order(ran.graph);
+  std::map<std::uint32_t, Breakdown> cells;
+  Breakdown out{};
+  SimTime at = 0;
+  for (OpId op = 0; op < ran.graph.size(); ++op) {
+    if (ran.graph.stream_of(op) != Stream::compute || ran.graph.rank_of(op) != rank) continue;
+    const auto start = ran.timeline.start[op], end = ran.timeline.end[op];
+    if (start > at) charge_wait(ran, order, op, at, start, out);
+    const auto id = ran.graph.spec[op];
+    const auto& spec = ran.graph.specs[id];
+    if (spec.kind == OpKind::cell) {
+      auto found = cells.find(id);
+      if (found == cells.end()) found = cells.emplace(id, cell_shares(ran.graph, spec, ran.prices)).first;
+      for (std::size_t i = 0; i < activities; ++i) out[i] += found->second[i] * seconds(end - start);
+    } else {
+      out[index_of(own_activity(spec, ran.graph.recompute[op] != 0))] += seconds(end - start);
+    }
+    at = end;
+  }
+  // What runs after the last kernel: gathers of updated parameters.
+  out[index_of(Activity::dp_exposed)] += seconds(ran.timeline.makespan - at);
+  return out;
+}
+
+std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank) {
+  std::vector<std::int64_t> counts(ran.graph.specs.size(), 0);
+  std::vector<SimTime> spent(ran.graph.specs.size(), 0);
+  for (OpId op = 0; op < ran.graph.size(); ++op) {
+    bool mine = false;
+    for (auto q = ran.graph.queue_begin[op]; q < ran.graph.queue_begin[op + 1]; ++q) {
+      mine = mine || static_cast<std::int32_t>(ran.graph.queues[q]) / core::streams_per_rank == rank;
+    }
+    if (!mine) continue;
+    const auto id = ran.graph.spec[op];
+    if (ran.graph.specs[id].kind != OpKind::cell) {
+      ++counts[id];
+      spent[id] += ran.timeline.end[op] - ran.timeline.start[op];
+      continue;
+    }
+    for (const auto& c : ran.graph.chains[static_cast<std::size_t>(ran.graph.specs[id].m)]) {
+      ++counts[c.spec];
+      spent[c.spec] += ran.prices[c.spec].duration;
+    }
+  }
+  std::map<std::string, OperationTime> named;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0 || spent[i] == 0) continue;
+    const auto& spec = ran.graph.specs[i];
+    auto& entry = named[spec.name];
+    entry.name = spec.name;
+    entry.kind = std::string(core::name_of(spec.kind));
+    entry.count += counts[i];
+    entry.seconds += seconds(spent[i]);
+    entry.flops += spec.flops.value * static_cast<double>(counts[i]);
+    entry.bytes += spec.bytes.value * static_cast<double>(counts[i]);
+    entry.origin = ran.prices[i].origin;
+    entry.algorithm = std::string(ran.prices[i].algorithm);
+  }
+  std::vector<OperationTime> out;
+  for (auto& [name, entry] : named) out.push_back(std::move(entry));
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+OriginShares origin_shares(const std::vector<OperationTime>& operations) {
+  OriginShares shares;
+  double total = 0.0;
+  for (const auto& op : operations) {
+    total += op.seconds;
+    (op.origin == Origin::measured ? shares.measured : op.origin == Origin::fitted ? shares.fitted : shares.roofline) +=
+        op.seconds;
+  }
+  if (total > 0.0) shares.measured /= total, shares.fitted /= total, shares.roofline /= total;
+  return shares;
+}
+
+std::vector<CriticalPart> critical_path(const Ran& ran) {
+  if (ran.graph.size() == 0) return {};
+  const QueueOrder order(ran.graph);
+  std::optional<OpId> at;
+  for (OpId op = 0; op < ran.graph.size(); ++op) {
+    if (ran.timeline.end[op] == ran.timeline.makespan) at = op;
+  }
+  std::map<std::string, CriticalPart> parts;
+  while (at) {
+    const auto& spec = ran.graph.specs[ran.graph.spec[*at]];
+    const auto rank = ran.graph.rank_of(*at);
+    const auto what = std::string(core::name_of(ran.graph.stream_of(*at))) + " on pipeline rank " +
+                      std::to_string(rank) + ": " + spec.name;
+    auto& part = parts[what];
+    part.what = what;
+    ++part.count;
+    part.seconds += seconds(ran.timeline.end[*at] - ran.timeline.start[*at]);
+    at = order.binding(*at, ran.timeline);
+  }
+  std::vector<CriticalPart> out;
+  for (auto& [what, part] : parts) {
+    if (part.seconds > 0.0) out.push_back(std::move(part));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+MemoryPeak memory_peak(const Ran& ran, std::int32_t rank) {
+  struct Change {
+    SimTime time;
+    std::int64_t bytes;
+    core::MemoryTerm term;
+  };
+  std::vector<Change> changes;
+  for (const auto& t : ran.graph.tensors) {
+    if (t.rank != rank) continue;
+    changes.push_back({ran.timeline.start[t.first], t.bytes, t.term});
+    changes.push_back({ran.timeline.end[t.last], -t.bytes, t.term});
+  }
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
+  });
+  auto now = ran.graph.resident[static_cast<std::size_t>(rank)];
+  std::int64_t resident = 0, held = 0;
+  for (const auto bytes : now) resident += bytes;
+  MemoryPeak peak{resident, 0, 0, now};
+  for (const auto& c : changes) {
+    now[core::index_of(c.term)] += c.bytes;
+    held += c.bytes;
+    if (resident + held > peak.bytes) peak = {resident + held, held, c.time, now};
+  }
+  return peak;
+}
+
+}  // namespace simulator

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulator/breakdown.h"
+#include "simulator/pricer.h"
+
+namespace simulator {
+
+enum class Fits : std::uint8_t { yes, borderline, no };
+std::string_view name_of(Fits fits);
+
+struct StageMemory {
+  std::int64_t stage = 0;   // pipeline rank
+  std::int64_t layers = 0;  // on it, all chunks
+  double peak_GiB = 0.0, states_GiB = 0.0;
+  std::vector<double> terms_GiB;  // by MemoryTerm; sums to peak_GiB
+};
+
+// A step that was simulated: the element of "plans" of CLI.md.
+struct StepReport {
+  core::ParallelPlan plan;
+  double step_time_s = 0.0, low_s = 0.0, high_s = 0.0;
+  double tokens_per_s_per_gpu = 0.0, tokens_per_day = 0.0;
+  double mfu = 0.0, tflops_per_gpu = 0.0;
+  double bound_s = 0.0;  // model FLOPs at the dense peak: no step is faster
+  Fits fits = Fits::yes;
+  double short_GiB = 0.0;  // on the fullest stage, when it does not fit
+  std::int64_t fullest_stage = 0;
+  double peak_memory_GiB = 0.0, memory_limit_GiB = 0.0;
+  std::vector<StageMemory> stages;
+  Breakdown breakdown{};
+  OriginShares shares;
+  double usd_per_step = 0.0;
+  std::vector<OperationTime> operations;
+  std::vector<CriticalPart> critical;
+  std::vector<std::string> groups;  // what each kind of collective spans
+  std::vector<std::string> notes;
+  std::size_t simulated_operations = 0;
+};
+
+// A report with the graph and timeline that it was read from.
+struct SimulatedStep {
+  core::StepWork work;
+  core::StepGraph graph;
+  std::vector<Price> prices;
+  core::Timeline timeline;
+  StepReport report;
+};
+
+enum class Detail : std::uint8_t { answer, depth };  // depth: operations, critical path
+
+// Simulates a legal plan. Throws nothing on plans that do not fit: that is a value.
+SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan,
+                            core::Grain grain, core::Fold fold, Detail detail);
+
+// Whether a peak fits a limit: within 3 % of it is borderline, since allocators and runs differ by that much.
+Fits fits_in(double peak, double limit);
+
+// Model FLOPs of a step, forward and backward, attention counted in full, recompute not counted (the convention that
+// reports name "model_full").
+core::Flops model_flops(const Setting& setting, const core::ParallelPlan& plan);
+
+// What sharding does to each state: "parameters none, gradients none, optimizer over 8".
+std::string sharding_text(const core::ParallelPlan& plan);
+
+}  // namespace simulator
