@@ -3,166 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "core/model/config_keys.h"
 
 namespace core {
 namespace {
-
-// Keys that change neither the shape of a model nor the cost of training it.
-constexpr std::string_view without_cost[] = {
-    // what the file is
-    "architectures",
-    "model_type",
-    "transformers_version",
-    "auto_map",
-    "_name_or_path",
-    "source",
-    "checked",
-    "note",
-    "tokenizer_class",
-    "torch_dtype",
-    "dtype",
-    "is_llama_config",
-    "id2label",
-    "label2id",
-    "task_specific_params",
-    "transformers.js_config",
-    "is_decoder",
-    "use_return_dict",
-    "return_dict",
-    "torchscript",
-    "is_encoder_decoder",
-    "init_device",
-    "verbose",
-    "name",
-    // tokens
-    "bos_token_id",
-    "eos_token_id",
-    "pad_token_id",
-    "sep_token_id",
-    "unk_token_id",
-    "prefix",
-    "image_token_index",
-    "boi_token_index",
-    "eoi_token_index",
-    "special_tokens_map",
-    // initial values and constants of formulas
-    "initializer_range",
-    "init_std",
-    "init_config",
-    "initializer_cutoff_factor",
-    "rms_norm_eps",
-    "layer_norm_eps",
-    "layer_norm_epsilon",
-    "norm_epsilon",
-    "norm_eps",
-    "layernorm_epsilon",
-    "logit_scale",
-    "query_pre_attn_scalar",
-    "emb_init_std",
-    "emb_init_uniform_lim",
-    "scale_attn_weights",
-    "scale_attn_by_inverse_layer_idx",
-    "reorder_and_upcast_attn",
-    "embedding_fraction",
-    "rescale_prenorm_residual",
-    "attn_config.softmax_scale",
-    // positions that are computed, not learned
-    "rope_theta",
-    "rope_scaling",
-    "rope_parameters",
-    "rope_local_base_freq",
-    "rope_interleaved",
-    "rotary_pct",
-    "rotary_emb_base",
-    "rotary_dim",
-    "rotary",
-    "partial_rotary_factor",
-    "original_max_position_embeddings",
-    "interpolate_factor",
-    "full_attn_mod",
-    "offset_alibi",
-    "attn_config.alibi_bias_max",
-    "n_ctx",
-    "sliding_window_size",
-    "original_rope",
-    // inference and other heads
-    "use_cache",
-    "cache_implementation",
-    "pretraining_tp",
-    "num_logits_to_keep",
-    "max_length",
-    "do_sample",
-    "temperature",
-    "top_k",
-    "top_p",
-    "logit_softcapping",
-    "output_attentions",
-    "output_hidden_states",
-    "output_router_logits",
-    "router_aux_loss_coef",
-    "runner_max_sequence_length",
-    "summary_activation",
-    "summary_first_dropout",
-    "summary_proj_to_labels",
-    "summary_type",
-    "summary_use_proj",
-    "classifier_dropout",
-    "n_special",
-    "predict_special_tokens",
-    "problem_type",
-    "use_bidirectional_attention",
-    "inference_runner",
-    "validate_runner_input",
-    "pre_allocate_kv_cache",
-    "max_sequence_length",
-    "max_batch_size",
-    "slow_but_exact",
-    "hidden_act_param",
-    "use_pad_tok_in_ffn",
-    // numerics and kernels that a framework chooses by itself
-    "attention_softmax_in_fp32",
-    "scale_attention_softmax_in_fp32",
-    "masked_softmax_fusion",
-    "bias_dropout_fusion",
-    "skip_bias_add",
-    "skip_bias_add_qkv",
-    "attn_config.attn_impl",
-    "_attn_implementation",
-    "_attn_implementation_autoset",
-    "unsloth_fixed",
-    "logit_cap",
-};
-
-struct Unmodelled {
-  std::string_view key, consequence;
-};
-
-// Keys that make training dearer (or cheaper) than we say.
-constexpr Unmodelled unmodelled[] = {
-    {"quantization_config", "the recipe says in which formats the model is trained"},
-    {"attn_logit_softcapping", "the cap on attention scores is not in the predicted time"},
-    {"final_logit_softcapping", "the cap on logits is not in the predicted time and memory"},
-    {"activation_dropout", "dropout inside the MLP is not modelled"},
-    {"layerdrop", "every layer is taken to run in each step"},
-    {"clip_qkv", "clipping of queries, keys and values is not in the predicted time"},
-    {"attn_config.clip_qkv", "clipping of queries, keys and values is not in the predicted time"},
-    {"fp32_residual_connection", "residuals are taken to be in the recipe's format"},
-    {"residual_in_fp32", "residuals are taken to be in the recipe's format"},
-    {"num_nextn_predict_layers", "layers that predict further tokens are left out"},
-    {"num_mtp_modules", "layers that predict further tokens are left out"},
-    {"apply_residual_connection_post_layernorm", "the residual is taken before the norm"},
-    {"gradient_checkpointing", "recompute is a setting of the plan"},
-    {"add_cross_attention", "cross-attention is left out"},
-};
-
-template <typename Table>
-bool contains(const Table& table, std::string_view key) {
-  return std::find(std::begin(table), std::end(table), key) != std::end(table);
-}
 
 // Whether a key is off: null, false, 0 or "".
 bool is_off(const Document& value) {
@@ -182,6 +31,12 @@ bool is_off(const Document& value) {
       return false;
   }
   return false;
+}
+
+bool differ_as_integers(const Document& a, const Document& b) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const bool both = a.kind() == Document::Kind::integer && b.kind() == Document::Kind::integer;
+  return both && a.as_int(-most, most) != b.as_int(-most, most);
 }
 
 void refuse_non_finite(const Document& value) {
@@ -216,10 +71,14 @@ std::optional<Activation> activation_of(std::string_view name) {
 
 std::string_view name_of(Activation activation) {
   switch (activation) {
-    case Activation::gelu: return "gelu";
-    case Activation::relu: return "relu";
-    case Activation::silu: return "silu";
-    case Activation::squared_relu: return "relu2";
+    case Activation::gelu:
+      return "gelu";
+    case Activation::relu:
+      return "relu";
+    case Activation::silu:
+      return "silu";
+    case Activation::squared_relu:
+      return "relu2";
   }
   return "";
 }
@@ -258,6 +117,7 @@ const Document* ConfigReader::find(Keys keys) {
   for (const std::string_view key : keys) {
     const Document* value = look_up(key);
     if (value != nullptr && !value->is_null()) {
+      take_other_spellings(keys, key, *value);
       return value;
     }
   }
@@ -267,6 +127,33 @@ const Document* ConfigReader::find(Keys keys) {
     }
   }
   return nullptr;
+}
+
+// Some files give a size under two names.
+void ConfigReader::take_other_spellings(Keys keys, std::string_view key, const Document& value) {
+  for (const std::string_view other : keys) {
+    const Document* same = other == key ? nullptr : look_up(other);
+    if (same == nullptr) {
+      continue;
+    }
+    same->mark_used();
+    if (differ_as_integers(value, *same)) {
+      warn(fmt::format("{}: has no effect; {} counts", other, key));
+    }
+  }
+}
+
+void ConfigReader::warn(std::string warning) {
+  if (std::ranges::find(warnings_, warning) == warnings_.end()) {
+    warnings_.push_back(std::move(warning));
+  }
+}
+
+template <typename Value>
+void ConfigReader::warn_assumed(Keys keys, const Value& value, std::string_view why) {
+  const std::string_view key = spelling(keys);
+  warn(fmt::format(
+      "{}: {}; assumed {}, {}", key, look_up(key) == nullptr ? "missing" : "null", value, why));
 }
 
 void ConfigReader::ignore(Keys keys) {
@@ -317,7 +204,7 @@ std::int64_t ConfigReader::size_or_assume(Keys keys,
   if (const Document* value = find(keys)) {
     return read_size(*value, most);
   }
-  warn(fmt::format("{}: missing; assumed {}, {}", *keys.begin(), otherwise, why));
+  warn_assumed(keys, otherwise, why);
   return otherwise;
 }
 
@@ -335,18 +222,14 @@ double ConfigReader::rate_or_assume(Keys keys, double otherwise) {
   if (const Document* value = find(keys)) {
     return read_rate(*value);
   }
-  warn(fmt::format("{}: missing; assumed {}, the default of Hugging Face's configuration class",
-                   *keys.begin(),
-                   otherwise));
+  warn_assumed(keys, otherwise, class_default);
   return otherwise;
 }
 
 Activation ConfigReader::activation(Keys keys, Activation otherwise) {
   const Document* value = find(keys);
   if (value == nullptr) {
-    warn(fmt::format("{}: missing; assumed {}, the default of Hugging Face's configuration class",
-                     *keys.begin(),
-                     name_of(otherwise)));
+    warn_assumed(keys, name_of(otherwise), class_default);
     return otherwise;
   }
   const auto activation = activation_of(value->as_text());
@@ -378,15 +261,15 @@ void ConfigReader::require_multiple(Keys whole_keys,
 std::vector<std::string> ConfigReader::finish() {
   const std::vector<std::string> unread = config_.unused();
   refuse_non_finite(config_);
-  for (const Unmodelled& key : unmodelled) {
+  for (const UnmodelledKey& key : unmodelled_keys()) {
     const Document* value = look_up(key.key);
     if (value != nullptr && !is_off(*value)) {
       warn(fmt::format("{}: has no effect; {}", key.key, key.consequence));
     }
   }
   for (const std::string& path : unread) {
-    const auto is_path = [&](const Unmodelled& key) { return key.key == path; };
-    if (contains(without_cost, path) || std::ranges::any_of(unmodelled, is_path)) {
+    if (is_without_cost(path) || std::ranges::find(unmodelled_keys(), path, &UnmodelledKey::key) !=
+                                     unmodelled_keys().end()) {
       continue;
     }
     const auto near = nearest_name(path, absent_);

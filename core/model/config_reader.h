@@ -11,7 +11,11 @@
 
 namespace core {
 
-// Spellings of one key; the first that stands in the file counts. A dot leads into an object
+inline constexpr std::string_view class_default =
+    "the default of Hugging Face's configuration class";
+
+// Spellings of one key; the first that stands in the file counts, and a warning tells of another
+// that disagrees. A dot leads into an object
 // ("attn_config.alibi").
 using Keys = std::initializer_list<std::string_view>;
 
@@ -53,13 +57,16 @@ class ConfigReader {
   [[noreturn]] void missing(std::string_view key) const;
   std::string where() const { return config_.where(); }
 
-  void warn(std::string warning) { warnings_.push_back(std::move(warning)); }
+  void warn(std::string warning);
 
   // The warnings, with those about keys that were not read (unless they switch something off).
   // Throws InputError for a number anywhere in the file that is not finite.
   std::vector<std::string> finish();
 
  private:
+  void take_other_spellings(Keys keys, std::string_view key, const Document& value);
+  template <typename Value>
+  void warn_assumed(Keys keys, const Value& value, std::string_view why);
   const Document* look_up(std::string_view key) const;
   const Document& require(Keys keys);
   std::string_view spelling(Keys keys) const;

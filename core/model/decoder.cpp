@@ -108,7 +108,6 @@ void add_layers(const Decoder& d, ModelSpec& model) {
 }  // namespace
 
 Decoder read_shared_keys(ConfigReader& in, const ClassDefaults& defaults) {
-  constexpr std::string_view class_default = "the default of Hugging Face's configuration class";
   const auto size =
       [&](std::string_view key, std::optional<std::int64_t> otherwise, std::int64_t most) {
         return otherwise ? in.size_or_assume({key}, *otherwise, most, class_default)
@@ -202,11 +201,11 @@ std::vector<std::int64_t> read_windows(ConfigReader& in,
 }
 
 std::vector<std::int64_t> read_max_window_layers(ConfigReader& in, std::int64_t layers) {
-  constexpr std::int64_t class_default = 28;
+  constexpr std::int64_t default_full = 28;  // Qwen2Config
   const bool on = in.flag({"use_sliding_window"}, false);
   const std::int64_t window = in.size_or({"sliding_window"}, 0, Largest::positions);
   const Document* key = in.find({"max_window_layers"});
-  const std::int64_t full = key == nullptr ? class_default : key->as_int(0, Largest::positions);
+  const std::int64_t full = key == nullptr ? default_full : key->as_int(0, Largest::positions);
   return read_windows(in, layers, on ? window : 0, [=](std::int64_t i) { return i >= full; });
 }
 

@@ -2,9 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <limits>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/io/data_dir.h"
@@ -260,10 +260,11 @@ ModelSpec load_model(std::string_view name_or_path) {
     return read_model_config(Document::read_json_file(file), std::string(name_or_path));
   }
   std::filesystem::path file(name_or_path);
-  if (std::filesystem::is_directory(file)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
     file /= "config.json";
   }
-  if (!std::filesystem::exists(file)) {
+  if (!std::filesystem::exists(file, ignored)) {
     refuse_missing(file);
   }
   return read_model_config(Document::read_json_file(file), name_of(file));

@@ -115,7 +115,7 @@ TEST(ModelConfig, SaysWhatItAssumes) {
   EXPECT_EQ(warnings(without(llama(), "num_key_value_heads")),
             "num_key_value_heads: missing; assumed 8, as many as num_attention_heads");
   EXPECT_EQ(warnings(with(llama(), "num_key_value_heads", "null")),
-            "num_key_value_heads: missing; assumed 8, as many as num_attention_heads");
+            "num_key_value_heads: null; assumed 8, as many as num_attention_heads");
   EXPECT_EQ(warnings(without(llama(), "hidden_act")),
             "hidden_act: missing; assumed silu, the default of Hugging Face's configuration class");
 }
@@ -129,6 +129,17 @@ TEST(ModelConfig, WarnsOfKeysWithoutEffect) {
   EXPECT_EQ(
       warnings(with(llama(), "quantization_config", R"({"quant_method": "fp8"})")),
       "quantization_config: has no effect; the recipe says in which formats the model is trained");
+}
+
+TEST(ModelConfig, TakesTwoSpellingsOfOneSize) {
+  const Config bloom = {{"architectures", R"(["BloomForCausalLM"])"},
+                        {"hidden_size", "64"},
+                        {"n_embed", "64"},
+                        {"n_layer", "2"},
+                        {"n_head", "8"},
+                        {"vocab_size", "100"}};
+  EXPECT_EQ(warnings(bloom), "");
+  EXPECT_EQ(warnings(with(bloom, "n_embed", "32")), "n_embed: has no effect; hidden_size counts");
 }
 
 TEST(ModelConfig, NamesAnUnknownArchitectureAndTheNearestKnown) {

@@ -8,7 +8,6 @@ ModelSpec read(const Document& config) {
   ConfigReader in(config);
   Decoder d = read_shared_keys(in, {.kv_heads = 16, .head_dim = 256});
   d.activation = in.activation({"hidden_activation", "hidden_act"}, Activation::gelu);
-  in.ignore({"hidden_act"});
   d.qkv_bias = d.out_bias = in.flag({"attention_bias"}, false);
   d.tied = in.flag({"tie_word_embeddings"}, true);
   return decoder_spec(d, in);

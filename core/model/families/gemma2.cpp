@@ -10,7 +10,6 @@ ModelSpec read(const Document& config) {
   Decoder d = read_shared_keys(in, {.kv_heads = 4, .head_dim = 256});
   d.norms = Decoder::NormPlacement::around;
   d.activation = in.activation({"hidden_activation", "hidden_act"}, Activation::gelu);
-  in.ignore({"hidden_act"});
   d.qkv_bias = d.out_bias = in.flag({"attention_bias"}, false);
   d.tied = in.flag({"tie_word_embeddings"}, true);
   const std::int64_t window = in.size({"sliding_window"}, Largest::positions);

@@ -14,7 +14,6 @@ Decoder read_decoder(ConfigReader& in, const ClassDefaults& defaults) {
   d.norms = Decoder::NormPlacement::around;
   d.qk_norm = Decoder::QkNorm::per_head;
   d.activation = in.activation({"hidden_activation", "hidden_act"}, Activation::gelu);
-  in.ignore({"hidden_act"});
   d.qkv_bias = d.out_bias = in.flag({"attention_bias"}, false);
   d.tied = in.flag({"tie_word_embeddings"}, true);
   const std::int64_t window = in.size({"sliding_window"}, Largest::positions);

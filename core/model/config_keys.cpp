@@ -1,0 +1,155 @@
+#include "core/model/config_keys.h"
+
+#include <algorithm>
+
+namespace core {
+namespace {
+
+// Keys that change neither the shape of a model nor the cost of training it.
+constexpr std::string_view without_cost[] = {
+    // what the file is
+    "architectures",
+    "model_type",
+    "transformers_version",
+    "auto_map",
+    "_name_or_path",
+    "source",
+    "checked",
+    "note",
+    "tokenizer_class",
+    "torch_dtype",
+    "dtype",
+    "is_llama_config",
+    "id2label",
+    "label2id",
+    "task_specific_params",
+    "transformers.js_config",
+    "is_decoder",
+    "use_return_dict",
+    "return_dict",
+    "torchscript",
+    "is_encoder_decoder",
+    "init_device",
+    "verbose",
+    "name",
+    // tokens
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "sep_token_id",
+    "unk_token_id",
+    "prefix",
+    "image_token_index",
+    "boi_token_index",
+    "eoi_token_index",
+    "special_tokens_map",
+    // initial values and constants of formulas
+    "initializer_range",
+    "init_std",
+    "init_config",
+    "initializer_cutoff_factor",
+    "rms_norm_eps",
+    "layer_norm_eps",
+    "layer_norm_epsilon",
+    "norm_epsilon",
+    "norm_eps",
+    "layernorm_epsilon",
+    "logit_scale",
+    "query_pre_attn_scalar",
+    "emb_init_std",
+    "emb_init_uniform_lim",
+    "scale_attn_weights",
+    "scale_attn_by_inverse_layer_idx",
+    "reorder_and_upcast_attn",
+    "embedding_fraction",
+    "rescale_prenorm_residual",
+    "attn_config.softmax_scale",
+    // positions that are computed, not learned
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "rope_local_base_freq",
+    "rope_interleaved",
+    "rotary_pct",
+    "rotary_emb_base",
+    "rotary_dim",
+    "rotary",
+    "partial_rotary_factor",
+    "original_max_position_embeddings",
+    "interpolate_factor",
+    "full_attn_mod",
+    "offset_alibi",
+    "attn_config.alibi_bias_max",
+    "n_ctx",
+    "sliding_window_size",
+    "original_rope",
+    // inference and other heads
+    "use_cache",
+    "cache_implementation",
+    "pretraining_tp",
+    "num_logits_to_keep",
+    "max_length",
+    "do_sample",
+    "temperature",
+    "top_k",
+    "top_p",
+    "output_attentions",
+    "output_hidden_states",
+    "output_router_logits",
+    "router_aux_loss_coef",
+    "runner_max_sequence_length",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "classifier_dropout",
+    "n_special",
+    "predict_special_tokens",
+    "problem_type",
+    "use_bidirectional_attention",
+    "inference_runner",
+    "validate_runner_input",
+    "pre_allocate_kv_cache",
+    "max_sequence_length",
+    "max_batch_size",
+    "slow_but_exact",
+    // numerics and kernels that a framework chooses by itself
+    "attention_softmax_in_fp32",
+    "scale_attention_softmax_in_fp32",
+    "masked_softmax_fusion",
+    "bias_dropout_fusion",
+    "skip_bias_add",
+    "skip_bias_add_qkv",
+    "attn_config.attn_impl",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+};
+
+// Keys that make training dearer (or cheaper) than we say.
+constexpr UnmodelledKey unmodelled[] = {
+    {"quantization_config", "the recipe says in which formats the model is trained"},
+    {"attn_logit_softcapping", "the cap on attention scores is not in the predicted time"},
+    {"final_logit_softcapping", "the cap on logits is not in the predicted time and memory"},
+    {"activation_dropout", "dropout inside the MLP is not modelled"},
+    {"layerdrop", "every layer is taken to run in each step"},
+    {"clip_qkv", "clipping of queries, keys and values is not in the predicted time"},
+    {"attn_config.clip_qkv", "clipping of queries, keys and values is not in the predicted time"},
+    {"fp32_residual_connection", "residuals are taken to be in the recipe's format"},
+    {"residual_in_fp32", "residuals are taken to be in the recipe's format"},
+    {"num_nextn_predict_layers", "layers that predict further tokens are left out"},
+    {"num_mtp_modules", "layers that predict further tokens are left out"},
+    {"apply_residual_connection_post_layernorm", "the residual is taken before the norm"},
+    {"gradient_checkpointing", "recompute is a setting of the plan"},
+    {"add_cross_attention", "cross-attention is left out"},
+};
+
+}  // namespace
+
+bool is_without_cost(std::string_view key) {
+  return std::ranges::find(without_cost, key) != std::end(without_cost);
+}
+
+std::span<const UnmodelledKey> unmodelled_keys() { return unmodelled; }
+
+}  // namespace core
