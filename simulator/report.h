@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/io/json_writer.h"
+#include "simulator/request.h"
+#include "simulator/step.h"
+
+namespace simulator {
+
+// Members of one element of "plans" (CLI.md), into an open object.
+void write_step(core::JsonWriter& json, const Setting& setting, const StepReport& report, std::optional<double> tokens);
+void write_request(core::JsonWriter& json, const Request& request);
+void write_model(core::JsonWriter& json, const core::ModelSpec& model);
+void write_cluster(core::JsonWriter& json, const Setting& setting);
+void write_sources(core::JsonWriter& json, const Setting& setting);
+void write_operations(core::JsonWriter& json, const StepReport& report);
+
+// Readable parts of a report.
+std::string verdict_text(const StepReport& report);    // "fits: 61.2 of 79.1 GiB on stage 0"
+std::string memory_text(const StepReport& report);     // a table, a row a stage
+std::string breakdown_text(const StepReport& report);  // what the slowest rank does
+std::string operations_text(const StepReport& report, std::size_t most);
+std::string headline_text(const Setting& setting, const StepReport& report, std::optional<double> tokens);
+
+struct Totals {
+  double steps = 0.0, days = 0.0, usd = 0.0, energy_MWh = 0.0;
+};
+// For a number of training tokens. Energy: GPUs at their rated power.
+Totals totals_for(const Setting& setting, const StepReport& report, double tokens);
+
+// 512 GB/s-style rounding for people: three significant digits.
+std::string three_digits(double value);
+std::string seconds_text(double seconds);  // "12.3 s", "840 ms"
+
+// Writes an output where it was asked for: a file, or stdout for "".
+void deliver(const std::string& text, const std::string& file);
+
+}  // namespace simulator

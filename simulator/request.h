@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulator/pricer.h"
+
+namespace simulator {
+
+// A question as asked, by flag; what is not asked takes the default that is printed with the answer.
+struct Request {
+  std::string model = "llama-3.1-8b";
+  std::string gpu;      // "" = h100-sxm, or the cluster's
+  std::string cluster;  // "" = the GPU's usual nodes under a full-bisection network
+  std::int64_t gpus = 0;
+  std::int64_t seq = 0;           // 0 = the smaller of 4096 and the model's longest
+  std::int64_t global_batch = 0;  // 0 = 4 Mi tokens, but a sequence for each GPU at least
+  std::string recipe;             // "" = bf16, or fp16 where the GPU has no bf16
+  std::string framework = "megatron";
+  std::string attention;          // "" = the fastest of the GPU's generation
+  std::optional<double> price;    // $ a GPU-hour; else the price file's
+  std::optional<double> tokens;
+};
+
+// The setting of a request. Fills what was left open in `request`. Throws InputError.
+Setting make_setting(Request& request);
+
+// "1T", "300B", "15.6e12", "500M" as a number. Throws InputError naming the flag.
+double parse_count(const std::string& text, const std::string& flag);
+
+// File and origin of every number that moved a prediction, for reports.
+std::vector<std::pair<std::string, std::string>> sources_of(const Setting& setting);
+
+}  // namespace simulator
