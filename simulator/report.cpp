@@ -221,6 +221,26 @@ std::string headline_text(const Setting& setting, const StepReport& r, std::opti
   return out;
 }
 
+std::string step_csv_header() {
+  std::string out =
+      "rank,plan,tp,sp,pp,vpp,dp,zero,micro_batch,global_batch,schedule,recompute,recipe,step_time_s,step_time_low_s,"
+      "step_time_high_s,tokens_per_s_per_gpu,mfu,tflops_per_gpu,flops_convention,fits,short_GiB,peak_memory_GiB,"
+      "memory_limit_GiB,usd_per_step";
+  for (std::size_t i = 0; i < activities; ++i) out += fmt::format(",{}_s", name_of(static_cast<Activity>(i)));
+  return out + "\n";
+}
+
+std::string step_csv(const Setting&, const StepReport& r, std::size_t rank) {
+  const auto& p = r.plan;
+  std::string out = fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", rank,
+                                core::to_text(p), p.tp, p.sp ? 1 : 0, p.pp, p.vpp, p.dp, p.zero, p.micro_batch,
+                                p.global_batch, p.schedule, core::name_of(p.recompute), p.recipe, r.step_time_s, r.low_s,
+                                r.high_s, r.tokens_per_s_per_gpu, r.mfu, r.tflops_per_gpu, flops_convention,
+                                name_of(r.fits), r.short_GiB, r.peak_memory_GiB, r.memory_limit_GiB, r.usd_per_step);
+  for (const auto t : r.breakdown) out += fmt::format(",{}", t);
+  return out + "\n";
+}
+
 void deliver(const std::string& text, const std::string& file) {
   if (file.empty()) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {

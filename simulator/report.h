@@ -24,6 +24,9 @@ std::string breakdown_text(const StepReport& report);  // what the slowest rank 
 std::string operations_text(const StepReport& report, std::size_t most);
 std::string headline_text(const Setting& setting, const StepReport& report, std::optional<double> tokens);
 
+std::string step_csv_header();
+std::string step_csv(const Setting& setting, const StepReport& report, std::size_t rank);
+
 struct Totals {
   double steps = 0.0, days = 0.0, usd = 0.0, energy_MWh = 0.0;
 };

@@ -1,0 +1,301 @@
+#include "planner/search.h"
+
+#include <fmt/format.h>
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "core/error.h"
+
+namespace planner {
+
+namespace {
+
+using core::ParallelPlan;
+using core::Recompute;
+using core::SimTime;
+
+// What a thread keeps between blocks.
+struct Worker {
+  Worker(const simulator::Setting& setting, const simulator::Bench& bench) : pricer(setting, bench) {}
+  simulator::Pricer pricer;
+  simulator::CellRunner runner;
+  simulator::CellTimes times;
+  std::vector<simulator::RankMemory> memory;
+};
+
+// The best `keep` so far; the last of them is what others must beat.
+class Best {
+ public:
+  explicit Best(std::size_t keep) : keep_(keep) {}
+  void add(Ranked plan) {
+    const auto at = std::upper_bound(plans_.begin(), plans_.end(), plan);
+    if (plans_.size() == keep_ && at == plans_.end()) return;
+    plans_.insert(at, std::move(plan));
+    if (plans_.size() > keep_) plans_.pop_back();
+  }
+  SimTime threshold() const {
+    return plans_.size() == keep_ ? plans_.back().time : std::numeric_limits<SimTime>::max();
+  }
+  const std::vector<Ranked>& plans() const { return plans_; }
+
+ private:
+  std::size_t keep_;
+  std::vector<Ranked> plans_;
+};
+
+struct BlockResult {
+  std::vector<Ranked> best;
+  std::int64_t evaluated = 0, pruned = 0, dominated = 0, memory_rejected = 0, cells = 0;
+  double nearest_short = std::numeric_limits<double>::infinity();
+  std::optional<ParallelPlan> nearest;
+};
+
+// Searches one block: the families of one schedule table.
+class BlockSearch {
+ public:
+  BlockSearch(const simulator::Setting& setting, const Block& block, std::int64_t number, const Best& so_far,
+              const SearchOptions& options, Worker& worker)
+      : setting_(setting), block_(block), number_(number), options_(options), worker_(worker),
+        schedule_(*core::find_schedule(block.schedule)), best_(so_far), limit_(setting.cluster.gpu.memory_usable.value),
+        tables_{simulator::short_table(schedule_, block.pp, block.vpp, block.micro_batches)} {}
+
+  BlockResult run() {
+    for (std::size_t i = 0; i < block_.families.size();) i = choose(i);
+    evaluate();
+    result_.cells = worker_.runner.cells_run() - cells_before_;
+    return std::move(result_);
+  }
+
+ private:
+  struct Candidate {
+    ParallelPlan plan;
+    std::int64_t order = 0;
+    SimTime bound = 0;
+  };
+
+  // Families that differ in recompute only stand one after another: none, selective, full, full on n layers.
+  std::size_t choose(std::size_t begin) {
+    auto end = begin + 1;
+    while (end < block_.families.size() && same_but_recompute(block_.families[begin].plan, block_.families[end].plan)) ++end;
+    bool settled = false;
+    std::optional<std::size_t> partial, full;
+    for (auto i = begin; i < end; ++i) {
+      const auto& family = block_.families[i];
+      if (family.most_layers > 0) { partial = i; continue; }
+      if (settled) { result_.dominated += family.plans(); continue; }
+      if (family.plan.recompute == Recompute::full && family.plan.recompute_layers == 0) { full = i; continue; }
+      if (fits(family.plan)) {
+        keep(family.plan, static_cast<std::int64_t>(i));
+        settled = family.plan.recompute == Recompute::none;
+      }
+    }
+    if (settled) {
+      if (partial) result_.dominated += block_.families[*partial].plans();
+      if (full) result_.dominated += 1;
+      return end;
+    }
+    if (!full) {
+      if (partial) choose_least_layers(block_.families[*partial], static_cast<std::int64_t>(*partial), false);
+    } else if (fits(block_.families[*full].plan)) {
+      const bool fewer =
+          partial && choose_least_layers(block_.families[*partial], static_cast<std::int64_t>(*partial), true);
+      if (fewer) ++result_.dominated;
+      else keep(block_.families[*full].plan, static_cast<std::int64_t>(*full));
+    } else if (partial) {
+      // Recompute of fewer layers takes no less.
+      result_.memory_rejected += block_.families[*partial].plans();
+    }
+    return end;
+  }
+
+  static bool same_but_recompute(const ParallelPlan& a, const ParallelPlan& b) {
+    auto other = b;
+    other.recompute = a.recompute;
+    other.recompute_layers = a.recompute_layers;
+    return a == other;
+  }
+
+  // The least number of layers that fits: memory falls with it. `last_fits`: recompute of all layers does.
+  bool choose_least_layers(const Family& family, std::int64_t order, bool last_fits) {
+    auto plan = family.plan;
+    const auto fits_with = [&](std::int64_t n) {
+      plan.recompute_layers = n;
+      return fits_quietly(plan);
+    };
+    std::int64_t low = 0, high = family.most_layers;  // low does not fit, high does
+    if (!last_fits && !fits_with(high - 1)) {
+      result_.memory_rejected += family.plans();
+      return false;
+    }
+    if (!last_fits) high = high - 1;
+    while (high - low > 1) {
+      const auto middle = low + (high - low) / 2;
+      (fits_with(middle) ? high : low) = middle;
+    }
+    result_.memory_rejected += std::min(low, family.most_layers - 1);
+    if (high == family.most_layers) return false;
+    plan.recompute_layers = high;
+    keep(plan, order);
+    result_.dominated += family.most_layers - 1 - high;
+    return true;
+  }
+
+  bool fits(const ParallelPlan& plan) {
+    if (fits_quietly(plan)) return true;
+    ++result_.memory_rejected;
+    return false;
+  }
+  bool fits_quietly(const ParallelPlan& plan) {
+    worker_.pricer.memory(plan, tables_.front(), worker_.memory);
+    std::int64_t most = 0;
+    for (const auto& rank : worker_.memory) most = std::max(most, rank.total());
+    const double lacks = static_cast<double>(most) - limit_;
+    if (lacks <= 0.0) return true;
+    if (lacks < result_.nearest_short) {
+      result_.nearest_short = lacks;
+      result_.nearest = plan;
+    }
+    return false;
+  }
+
+  void keep(const ParallelPlan& plan, std::int64_t order) {
+    worker_.pricer.cell_times(plan, worker_.times);
+    candidates_.push_back({plan, order, worker_.pricer.lower_bound(plan, worker_.times) + overhead(plan)});
+  }
+  SimTime overhead(const ParallelPlan& plan) const {
+    return core::to_sim_time(setting_.framework_of(plan).step_overhead);
+  }
+
+  // Runs candidates from the smallest bound on; those whose bound is over the last kept plan cannot enter.
+  void evaluate() {
+    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tie(a.bound, a.order) < std::tie(b.bound, b.order);
+    });
+    for (const auto& c : candidates_) {
+      if (options_.prune && c.bound > best_.threshold()) {
+        ++result_.pruned;
+        continue;
+      }
+      ++result_.evaluated;
+      const Ranked ranked{c.plan, makespan(c.plan) + overhead(c.plan), number_, c.order};
+      CORE_ASSERT(ranked.time >= c.bound);
+      best_.add(ranked);
+      result_.best.push_back(ranked);
+    }
+  }
+
+  // Makespan from the shortest table that shows the period, or from the whole one.
+  SimTime makespan(const ParallelPlan& plan) {
+    worker_.pricer.cell_times(plan, worker_.times);
+    const auto round = schedule_.round_micro_batches(block_.pp);
+    for (std::size_t i = 0;; ++i) {
+      if (i == tables_.size()) tables_.push_back(longer_table(tables_.back().micro_batches, round));
+      const auto& table = tables_[i];
+      if (table.micro_batches == block_.micro_batches) return worker_.runner.run(table, worker_.times);
+      if (const auto time = worker_.runner.run_periodic(table, round, block_.micro_batches, worker_.times)) return *time;
+    }
+  }
+  core::ScheduleTable longer_table(std::int64_t micro_batches, std::int64_t round) const {
+    const auto missing = block_.micro_batches - micro_batches;
+    const auto added = std::min(missing, (3 * micro_batches + round - 1) / round * round);
+    return schedule_.table(block_.pp, block_.vpp, micro_batches + added);
+  }
+
+  const simulator::Setting& setting_;
+  const Block& block_;
+  std::int64_t number_;
+  const SearchOptions& options_;
+  Worker& worker_;
+  const core::Schedule& schedule_;
+  Best best_;
+  double limit_;
+  std::vector<core::ScheduleTable> tables_;
+  std::vector<Candidate> candidates_;
+  BlockResult result_;
+  std::int64_t cells_before_ = worker_.runner.cells_run();
+};
+
+// Runs blocks in rounds of a fixed size: what a block must beat is fixed when its round begins, so that the result (and the
+// counts) do not depend on threads.
+class Search {
+ public:
+  Search(const simulator::Setting& setting, const simulator::Bench& bench, const SearchOptions& options)
+      : setting_(setting), options_(options), best_(options.keep),
+        workers_([&setting, &bench] { return Worker(setting, bench); }) {}
+
+  void add(const Block& block) {
+    waiting_.push_back(block);
+    if (waiting_.size() == blocks_a_round) run_round();
+  }
+  void run_round() {
+    if (waiting_.empty() || stopped_) return waiting_.clear();
+    std::vector<BlockResult> results(waiting_.size());
+    tbb::parallel_for(std::size_t{0}, waiting_.size(), [&](std::size_t i) {
+      results[i] = BlockSearch(setting_, waiting_[i], done_ + static_cast<std::int64_t>(i), best_, options_,
+                               workers_.local()).run();
+    });
+    for (auto& r : results) merge(r);
+    done_ += static_cast<std::int64_t>(waiting_.size());
+    waiting_.clear();
+    if (options_.progress) options_.progress(out_.evaluated + out_.pruned + out_.memory_rejected + out_.dominated);
+    stopped_ = options_.stop && options_.stop();
+  }
+  SearchResult finish(std::int64_t searched, const std::map<std::string, Illegal>& illegal) {
+    run_round();
+    out_.searched = searched;
+    out_.best = best_.plans();
+    if (out_.memory_rejected > 0 && nearest_) {
+      out_.rejected.push_back({"memory", out_.memory_rejected, core::to_text(*nearest_), nearest_short_ / core::gibibyte});
+    }
+    for (const auto& [reason, entry] : illegal) out_.rejected.push_back({reason, entry.count, entry.example, 0.0});
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr std::size_t blocks_a_round = 16;
+
+  void merge(BlockResult& r) {
+    for (auto& plan : r.best) best_.add(std::move(plan));
+    out_.evaluated += r.evaluated;
+    out_.pruned += r.pruned;
+    out_.dominated += r.dominated;
+    out_.memory_rejected += r.memory_rejected;
+    out_.cells += r.cells;
+    if (r.nearest && r.nearest_short < nearest_short_) nearest_short_ = r.nearest_short, nearest_ = r.nearest;
+  }
+
+  const simulator::Setting& setting_;
+  const SearchOptions& options_;
+  Best best_;
+  tbb::enumerable_thread_specific<Worker> workers_;
+  std::vector<Block> waiting_;
+  std::int64_t done_ = 0;
+  bool stopped_ = false;
+  SearchResult out_;
+  double nearest_short_ = std::numeric_limits<double>::infinity();
+  std::optional<ParallelPlan> nearest_;
+};
+
+}  // namespace
+
+SearchResult search(const simulator::Setting& setting,
+                    const simulator::Bench& bench,
+                    const Question& question,
+                    const Axes& axes,
+                    const SearchOptions& options) {
+  std::optional<tbb::global_control> control;
+  if (options.threads > 0) {
+    control.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(options.threads));
+  }
+  Search run(setting, bench, options);
+  std::map<std::string, Illegal> illegal;
+  const auto searched = for_each_block(question, axes, illegal, [&](const Block& block) { run.add(block); });
+  return run.finish(searched, illegal);
+}
+
+}  // namespace planner
