@@ -60,6 +60,12 @@ SimTime body_time(const std::vector<core::BodyOp>& ops, const std::vector<core::
 
 Bench::Bench(const Setting& setting) : topology_(setting.cluster), curves_(Curves::load(setting.cluster.gpu)) {}
 
+Pricer::Pricer(const Setting& setting, const Bench& bench)
+    : setting_(setting),
+      bench_(bench),
+      compute_share_(bench.curves().at("overlap.compute_slowdown")),
+      communication_share_(bench.curves().at("overlap.comm_slowdown")) {}
+
 BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, std::int64_t tp) {
   const std::vector<core::CommGroup> groups = {{"tp", 0, 1, tp}};
   const auto host = core::to_sim_time(framework.host_per_kernel);
@@ -113,13 +119,9 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
   }
 }
 
-void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
+void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out) {
   lay_out(plan, bodies(plan));
   const auto& framework = setting_.framework_of(plan);
-  std::vector<core::CellMemory> cells(stages_.size());
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    for (const auto* body : stages_[s].bodies) cells[s].add(body->memory);
-  }
   out.resize(static_cast<std::size_t>(plan.pp));
   for (std::size_t r = 0; r < out.size(); ++r) {
     core::RankParameters parameters;
@@ -130,9 +132,24 @@ void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& t
         parameters.largest_body = std::max(parameters.largest_body, body->parameters);
       }
     }
+    out[r] = {};
+    for (const auto bytes : core::resident_memory(parameters, plan, setting_.recipe, framework)) {
+      out[r].resident += bytes;
+    }
+  }
+}
+
+void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
+  resident_memory(plan, out);
+  const auto& framework = setting_.framework_of(plan);
+  cells_.assign(stages_.size(), {});
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    for (const auto* body : stages_[s].bodies) cells_[s].add(body->memory);
+  }
+  for (std::size_t r = 0; r < out.size(); ++r) {
     std::int64_t now = 0, peak = 0;
     for (const auto& a : table.ranks[r]) {
-      const auto& cell = cells[a.stage];
+      const auto& cell = cells_[a.stage];
       if (a.kind == core::Action::Kind::forward) {
         peak = std::max(peak, now + cell.forward_peak);
         now += cell.saved();
@@ -141,17 +158,13 @@ void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& t
         peak = std::max(peak, now + cell.backward_peak);
       }
     }
-    const auto terms = core::resident_memory(parameters, plan, setting_.recipe, framework);
-    auto& memory = out[r];
-    memory = {};
-    for (const auto bytes : terms) memory.resident += bytes;
-    memory.short_lived = peak;
-    memory.lost = core::fragmentation(peak, framework);
+    out[r].short_lived = peak;
+    out[r].lost = core::fragmentation(peak, framework);
   }
 }
 
 SimTime Pricer::data_time(OpKind kind, const core::ParallelPlan& plan, double bytes) {
-  const auto key = std::make_tuple(kind, plan.tp, plan.dp, bytes);
+  const auto key = std::make_tuple(bytes, kind, plan.tp, plan.dp);
   const auto found = data_times_.find(key);
   if (found != data_times_.end()) return found->second;
   const auto links = bench_.topology().group(0, plan.tp, plan.dp);
@@ -216,8 +229,6 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTime
   const auto& bodies = stages_[s].bodies;
   const bool reduces = plan.dp > 1 && (plan.zero == 2 || plan.overlap_gradients);
   if (!reduces && !gathers_ahead(plan)) return;
-  const double compute_share = bench_.curves().at("overlap.compute_slowdown");
-  const double communication_share = bench_.curves().at("overlap.comm_slowdown");
   auto ranges = buckets(plan, stages_[s]);
   if (reduces) {
     std::vector<Piece> pieces;
@@ -225,7 +236,7 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTime
       const auto sum = sum_of(bodies, range);
       const auto reduce = data_time(plan.zero > 0 ? OpKind::reduce_scatter : OpKind::all_reduce, plan,
                                     setting_.recipe.gradient_reduce_bytes * sum.parameters);
-      pieces.push_back({-1, slowed(sum.backward, reduce, compute_share), slowed(reduce, sum.backward, communication_share)});
+      pieces.push_back({-1, slowed(sum.backward, reduce, compute_share_), slowed(reduce, sum.backward, communication_share_)});
     }
     (plan.zero == 2 ? out.backward[s] : out.last_backward[s]) = std::move(pieces);
   }
@@ -236,7 +247,7 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTime
       const auto gather =
           data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * sum.parameters);
       out.first_forward[s].push_back(
-          {slowed(gather, sum.forward, communication_share), slowed(sum.forward, gather, compute_share), -1});
+          {slowed(gather, sum.forward, communication_share_), slowed(sum.forward, gather, compute_share_), -1});
     }
   }
 }
@@ -244,23 +255,21 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTime
 // Zero 3: every body is gathered before it runs, and its gradient reduced after.
 void Pricer::sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
   const auto& bodies = stages_[s].bodies;
-  const double compute_share = bench_.curves().at("overlap.compute_slowdown");
-  const double communication_share = bench_.curves().at("overlap.comm_slowdown");
   out.forward[s].clear();
   out.backward[s].clear();
   for (const auto* body : bodies) {
     const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
-    out.forward[s].push_back({slowed(gather, body->forward, communication_share),
-                              slowed(body->forward, gather, compute_share), -1});
+    out.forward[s].push_back({slowed(gather, body->forward, communication_share_),
+                              slowed(body->forward, gather, compute_share_), -1});
   }
   for (auto i = bodies.size(); i-- > 0;) {
     const auto* body = bodies[i];
     const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
     const auto reduce =
         data_time(OpKind::reduce_scatter, plan, setting_.recipe.gradient_reduce_bytes * body->parameters);
-    out.backward[s].push_back({slowed(gather, body->backward, communication_share),
-                               slowed(body->backward, gather + reduce, compute_share),
-                               slowed(reduce, body->backward, communication_share)});
+    out.backward[s].push_back({slowed(gather, body->backward, communication_share_),
+                               slowed(body->backward, gather + reduce, compute_share_),
+                               slowed(reduce, body->backward, communication_share_)});
   }
 }
 

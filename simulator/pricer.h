@@ -70,12 +70,14 @@ struct RankMemory {
 // and the memory of its timeline. One for each thread: it keeps what plans share.
 class Pricer {
  public:
-  Pricer(const Setting& setting, const Bench& bench) : setting_(setting), bench_(bench) {}
+  Pricer(const Setting& setting, const Bench& bench);
 
   const PricedBodies& bodies(const core::ParallelPlan& plan);
 
   // Peak memory of each pipeline rank under a table of the plan's schedule.
   void memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out);
+  // The part of it that does not depend on the schedule.
+  void resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out);
 
   void cell_times(const core::ParallelPlan& plan, CellTimes& out);
 
@@ -98,9 +100,11 @@ class Pricer {
   const Setting& setting_;
   const Bench& bench_;
   std::map<std::tuple<std::int64_t, bool, std::int64_t, bool>, PricedBodies> bodies_;
-  std::map<std::tuple<core::OpKind, std::int64_t, std::int64_t, double>, core::SimTime> data_times_;
+  double compute_share_, communication_share_;  // slowdown while a kernel and a collective overlap
+  std::map<std::tuple<double, core::OpKind, std::int64_t, std::int64_t>, core::SimTime> data_times_;
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;
   std::vector<Stage> stages_;
+  std::vector<core::CellMemory> cells_;
   BodyPrice output_;  // with the copy of a tied table where there is one
 };
 
