@@ -1,6 +1,7 @@
 // plan: the best parallel plans for a model on a cluster.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -126,6 +127,9 @@ void add_options(CLI::App& app, Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Graphs come and go by the megabyte: keep their pages instead of handing them back to the system each time.
+  mallopt(M_MMAP_THRESHOLD, 256 << 20);
+  mallopt(M_TRIM_THRESHOLD, 512 << 20);
   Options options;
   CLI::App app{"Finds the best parallel plans to train a model on a number of GPUs."};
   app.set_version_flag("--version", std::string(simulator::version()));
