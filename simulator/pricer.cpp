@@ -288,9 +288,9 @@ void Pricer::sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellT
     const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
     const auto reduce =
         data_time(OpKind::reduce_scatter, plan, setting_.recipe.gradient_reduce_bytes * body->parameters);
-    out.backward[s].push_back({slowed(gather, body->backward, communication_share_),
+    out.backward[s].push_back({slowed(gather, body->backward, communication_share_, reduce),
                                slowed(body->backward, gather + reduce, compute_share_),
-                               slowed(reduce, body->backward, communication_share_)});
+                               slowed(reduce, body->backward, communication_share_, gather)});
   }
 }
 
