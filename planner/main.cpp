@@ -1,1 +1,159 @@
-int main() { return 0; }
+// plan: the best parallel plans for a model on a cluster.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+#include "core/error.h"
+#include "planner/answer.h"
+#include "planner/listing.h"
+#include "simulator/cli.h"
+#include "simulator/version.h"
+
+namespace {
+
+struct Options {
+  simulator::Request request;
+  std::string tokens, fix, objective = "time", format = "table", output, list, model_argument;
+  std::string tp, pp, vpp, dp, zero, mbs, recompute;
+  bool sp = false, quiet = false, reproducible = false;
+  std::size_t top = 10;
+  int threads = 0;
+};
+
+std::atomic<bool> interrupted{false};
+
+// Plan settings given as flags of their own say the same as --fix.
+std::string fixed_text(const Options& o) {
+  std::string text = o.fix;
+  const auto add = [&](const std::string& key, const std::string& value) {
+    if (!value.empty()) text += fmt::format(" {}={}", key, value);
+  };
+  add("tp", o.tp), add("pp", o.pp), add("vpp", o.vpp), add("dp", o.dp), add("zero", o.zero), add("mb", o.mbs);
+  add("recompute", o.recompute);
+  if (o.sp) text += " sp";
+  return text;
+}
+
+planner::Question question_of(const Options& o, const simulator::Setting& setting) {
+  planner::Question q;
+  q.model = &setting.model;
+  q.gpus = o.request.gpus;
+  q.global_batch = o.request.global_batch;
+  q.seq = setting.seq;
+  q.recipe = setting.recipe.name;
+  q.fixed = core::parse_plan(fixed_text(o), "--fix");
+  if (q.fixed.has_recipe && q.fixed.plan.recipe != q.recipe) {
+    throw core::InputError(fmt::format("--fix: recipe={}: give the recipe with --recipe", q.fixed.plan.recipe));
+  }
+  if (q.fixed.has_global_batch && q.fixed.plan.global_batch != q.global_batch) {
+    throw core::InputError(fmt::format("--fix: gbs={}: give the batch with --gbs", q.fixed.plan.global_batch));
+  }
+  return q;
+}
+
+std::string written(const Options& o, const simulator::Setting& setting, const planner::Answer& answer) {
+  const planner::ReportOptions report{o.request, o.reproducible};
+  if (o.format == "json") return planner::answer_json(setting, answer, report);
+  if (o.format == "csv") return planner::answer_csv(setting, answer);
+  if (o.format == "markdown") return planner::answer_markdown(setting, answer, report);
+  return planner::answer_table(setting, answer, report);
+}
+
+int run_plan(Options& o) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!o.tokens.empty()) o.request.tokens = simulator::parse_count(o.tokens, "--tokens");
+  const auto setting = simulator::make_setting(o.request);
+  simulator::warn("plan", setting.model.warnings, o.quiet);
+  const auto question = question_of(o, setting);
+  const simulator::Bench bench(setting);
+  planner::SearchOptions options;
+  options.keep = std::max<std::size_t>(20, o.top + 10);
+  options.threads = o.threads;
+  const bool terminal = isatty(STDERR_FILENO) != 0 && !o.quiet;
+  if (terminal) {
+    options.progress = [&](std::int64_t done) { std::fprintf(stderr, "\rplan: %lld plans looked at", static_cast<long long>(done)); };
+  }
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  options.stop = [] { return interrupted.load(); };
+  planner::Answer answer;
+  answer.search = planner::search(setting, bench, question, planner::axes_of(question), options);
+  if (terminal) std::fprintf(stderr, "\r\033[K");
+  if (interrupted) simulator::warn("plan", {"interrupted: the best plans so far"}, false);
+  answer.plans = planner::refine(setting, bench, answer.search.best, o.top);
+  answer.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  simulator::deliver(written(o, setting, answer), o.output);
+  return answer.plans.empty() ? 1 : 0;
+}
+
+void add_options(CLI::App& app, Options& o) {
+  auto& r = o.request;
+  app.add_option("--gpus", r.gpus, "number of GPUs")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  app.add_option("--model", r.model, "shipped name or path to a Hugging Face config.json")->capture_default_str();
+  app.add_option("--gpu", r.gpu, "shipped name, default h100-sxm");
+  app.add_option("--cluster", r.cluster, "shipped name or file");
+  app.add_option("--seq,--seq-length", r.seq, "tokens of a sequence; default 4096, or the model's longest")->check(CLI::PositiveNumber);
+  app.add_option("--gbs,--global-batch-size", r.global_batch, "sequences of a step; default 4 Mi tokens")->check(CLI::PositiveNumber);
+  app.add_option("--tokens", o.tokens, "tokens to train, for days and $, such as 1T");
+  app.add_option("--recipe", r.recipe, "numeric recipe; default bf16 (fp16 where there is no bf16)");
+  app.add_option("--framework", r.framework, "framework whose memory and overheads are assumed")->capture_default_str();
+  app.add_option("--attention", r.attention, "unfused, flash1, flash2 or flash3; default the GPU's best");
+  app.add_option("--price", r.price, "$ a GPU-hour")->check(CLI::NonNegativeNumber);
+  app.add_option("--objective", o.objective, "time or cost (the same order for a fixed number of GPUs)")
+      ->check(CLI::IsMember({"time", "cost"}));
+  app.add_option("--top", o.top, "plans to show")->capture_default_str()->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
+  app.add_option("--fix", o.fix, "settings to hold, such as \"tp=8 pp=2\"");
+  app.add_option("--tp,--tensor-model-parallel-size", o.tp, "as --fix tp=N");
+  app.add_option("--pp,--pipeline-model-parallel-size", o.pp, "as --fix pp=N");
+  app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", o.vpp, "as --fix vpp=N");
+  app.add_option("--dp", o.dp, "as --fix dp=N");
+  app.add_option("--zero,--zero-stage", o.zero, "as --fix zero=N");
+  app.add_option("--mbs,--micro-batch-size", o.mbs, "as --fix mb=N");
+  app.add_option("--recompute", o.recompute, "as --fix recompute=...");
+  app.add_flag("--sp,--sequence-parallel", o.sp, "as --fix sp");
+  app.add_option("--threads", o.threads, "threads of the search; the answer does not depend on it")->check(CLI::NonNegativeNumber);
+  app.add_option("--list", o.list, "names of models, gpus, nodes, clusters, recipes, schedules or frameworks");
+  app.add_option("--format", o.format, "table, json, csv or markdown")->check(CLI::IsMember({"table", "json", "csv", "markdown"}));
+  app.add_option("--output", o.output, "file for the result");
+  app.add_flag("--reproducible", o.reproducible, "leave out elapsed_s");
+  app.add_flag("--quiet", o.quiet, "no progress, no warnings");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Graphs come and go by the megabyte: keep their pages instead of handing them back to the system each time.
+  mallopt(M_MMAP_THRESHOLD, 256 << 20);
+  mallopt(M_TRIM_THRESHOLD, 512 << 20);
+  Options options;
+  CLI::App app{"Finds the best parallel plans to train a model on a number of GPUs."};
+  app.set_version_flag("--version", std::string(simulator::version()));
+  add_options(app, options);
+  auto* model = app.add_subcommand("model", "what a model is: parameters by kind of layer, FLOPs, cache");
+  model->add_option("model", options.model_argument, "shipped name or path to a config.json")->required();
+  model->add_option("--format", options.format, "table or json")->check(CLI::IsMember({"table", "json"}));
+  model->add_option("--output", options.output, "file for the result");
+  return simulator::guarded("plan", [&] {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) return app.exit(error);
+      throw core::InputError(error.what());
+    }
+    if (!options.list.empty()) return simulator::deliver(planner::listing(options.list), options.output), 0;
+    if (model->parsed()) {
+      const auto text = options.format == "json" ? planner::model_json(options.model_argument)
+                                                 : planner::model_table(options.model_argument);
+      return simulator::deliver(text, options.output), 0;
+    }
+    if (options.request.gpus == 0 && options.request.cluster.empty()) {
+      throw core::InputError("--gpus: missing, expected a number of GPUs such as --gpus 64");
+    }
+    return run_plan(options);
+  });
+}

@@ -62,7 +62,8 @@ class BlockSearch {
               const SearchOptions& options, Worker& worker)
       : setting_(setting), block_(block), number_(number), options_(options), worker_(worker),
         schedule_(*core::find_schedule(block.schedule)), best_(so_far), limit_(setting.cluster.gpu.memory_usable.value),
-        tables_{simulator::short_table(schedule_, block.pp, block.vpp, block.micro_batches)} {}
+        tables_{simulator::short_table(schedule_, block.pp, block.vpp, block.micro_batches)},
+        memory_table_(until_steady(tables_.front())) {}
 
   BlockResult run() {
     for (std::size_t i = 0; i < block_.families.size();) i = choose(i);
@@ -72,6 +73,22 @@ class BlockSearch {
   }
 
  private:
+  // The programs of a table up to the end of the second round of their steady state. What is in flight later is no more:
+  // rounds repeat, and the cool-down only frees.
+  core::ScheduleTable until_steady(const core::ScheduleTable& table) const {
+    auto out = table;
+    const auto round = schedule_.round_micro_batches(block_.pp);
+    if (round == 0) return out;
+    for (auto& rank : out.ranks) {
+      const auto first_backward = std::find_if(rank.begin(), rank.end(), [](const core::Action& a) {
+        return a.kind != core::Action::Kind::forward;
+      });
+      const auto end = (first_backward - rank.begin()) + 4 * round * block_.vpp;
+      if (end < static_cast<std::ptrdiff_t>(rank.size())) rank.resize(static_cast<std::size_t>(end));
+    }
+    return out;
+  }
+
   struct Candidate {
     ParallelPlan plan;
     std::int64_t order = 0;
@@ -114,10 +131,8 @@ class BlockSearch {
   }
 
   static bool same_but_recompute(const ParallelPlan& a, const ParallelPlan& b) {
-    auto other = b;
-    other.recompute = a.recompute;
-    other.recompute_layers = a.recompute_layers;
-    return a == other;
+    return a.tp == b.tp && a.sp == b.sp && a.dp == b.dp && a.zero == b.zero && a.micro_batch == b.micro_batch &&
+           a.layout == b.layout && a.layers == b.layers;  // the rest is the block's
   }
 
   // The least number of layers that fits: memory falls with it. `last_fits`: recompute of all layers does.
@@ -151,16 +166,24 @@ class BlockSearch {
     return false;
   }
   bool fits_quietly(const ParallelPlan& plan) {
-    worker_.pricer.memory(plan, tables_.front(), worker_.memory);
-    std::int64_t most = 0;
-    for (const auto& rank : worker_.memory) most = std::max(most, rank.total());
-    const double lacks = static_cast<double>(most) - limit_;
+    // What stays all the step may settle it: no fit, and no near miss.
+    worker_.pricer.resident_memory(plan, worker_.memory);
+    const double at_least = most_memory() - limit_;
+    if (at_least > 0.0 && at_least >= result_.nearest_short) return false;
+    worker_.pricer.memory(plan, memory_table_, worker_.memory);
+    const double lacks = most_memory() - limit_;
     if (lacks <= 0.0) return true;
     if (lacks < result_.nearest_short) {
       result_.nearest_short = lacks;
       result_.nearest = plan;
     }
     return false;
+  }
+
+  double most_memory() const {
+    std::int64_t most = 0;
+    for (const auto& rank : worker_.memory) most = std::max(most, rank.total());
+    return static_cast<double>(most);
   }
 
   void keep(const ParallelPlan& plan, std::int64_t order) {
@@ -215,6 +238,7 @@ class BlockSearch {
   Best best_;
   double limit_;
   std::vector<core::ScheduleTable> tables_;
+  core::ScheduleTable memory_table_;
   std::vector<Candidate> candidates_;
   BlockResult result_;
   std::int64_t cells_before_ = worker_.runner.cells_run();

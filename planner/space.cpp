@@ -30,7 +30,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 }
 
 bool fixes(const Question& q, std::string_view key) {
-  return std::find(q.fixed_keys.begin(), q.fixed_keys.end(), key) != q.fixed_keys.end();
+  return std::find(q.fixed.keys.begin(), q.fixed.keys.end(), key) != q.fixed.keys.end();
 }
 
 // A short name for a reason, so that like ones are counted together: what stands before its first number.

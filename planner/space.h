@@ -26,8 +26,7 @@ struct Question {
   const core::ModelSpec* model = nullptr;
   std::int64_t gpus = 0, global_batch = 0, seq = 0;
   std::string recipe;
-  core::PlanText fixed;                // settings given with --fix
-  std::vector<std::string> fixed_keys;
+  core::PlanText fixed;  // settings given with --fix; its keys are held at its values
 };
 
 // All values: tp and pp divide the GPUs, micro-batches divide the batch, vpp up to the layers of a stage.

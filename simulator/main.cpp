@@ -128,7 +128,7 @@ std::optional<std::pair<std::string, simulator::StepReport>> smallest_change(con
 
 std::vector<planner::Ranked> better_plans(const simulator::Setting& setting, const simulator::Bench& bench,
                                           const core::ParallelPlan& plan) {
-  planner::Question question{&setting.model, plan.gpus(), plan.global_batch, setting.seq, plan.recipe, {}, {}};
+  planner::Question question{&setting.model, plan.gpus(), plan.global_batch, setting.seq, plan.recipe, {}};
   planner::SearchOptions options;
   options.keep = 3;
   return planner::search(setting, bench, question, planner::axes_of(question), options).best;

@@ -60,6 +60,12 @@ SimTime body_time(const std::vector<core::BodyOp>& ops, const std::vector<core::
 
 Bench::Bench(const Setting& setting) : topology_(setting.cluster), curves_(Curves::load(setting.cluster.gpu)) {}
 
+Pricer::Pricer(const Setting& setting, const Bench& bench)
+    : setting_(setting),
+      bench_(bench),
+      compute_share_(bench.curves().at("overlap.compute_slowdown")),
+      communication_share_(bench.curves().at("overlap.comm_slowdown")) {}
+
 BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, std::int64_t tp) {
   const std::vector<core::CommGroup> groups = {{"tp", 0, 1, tp}};
   const auto host = core::to_sim_time(framework.host_per_kernel);
@@ -102,37 +108,67 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
   if (setting_.model.tied_embeddings && plan.pp > 1) output_.parameters += bodies.output_table;
   std::size_t layer = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    auto& stage = stages_[s].bodies;
-    stage.clear();
-    if (s == 0) stage.push_back(&bodies.embedding);
-    for (std::int64_t i = 0; i < layers[s]; ++i) {
-      const auto kind = setting_.model.layer_kind[layer++];
-      stage.push_back(&bodies.kinds[kind][static_cast<std::size_t>(recompute_of(plan, i))]);
+    auto& stage = stages_[s];
+    stage.runs.clear();
+    if (s == 0) stage.add(&bodies.embedding);
+    if (bodies.kinds.size() == 1) {
+      add_alike(plan, bodies.kinds.front(), layers[s], stage.runs);
+    } else {
+      for (std::int64_t i = 0; i < layers[s]; ++i) {
+        const auto kind = setting_.model.layer_kind[layer++];
+        stage.add(&bodies.kinds[kind][static_cast<std::size_t>(recompute_of(plan, i))]);
+      }
     }
-    if (s + 1 == stages_.size()) stage.push_back(&output_);
+    if (s + 1 == stages_.size()) stage.add(&output_);
   }
 }
 
-void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
+// Layers of one kind: those that are recomputed, then the rest.
+void Pricer::add_alike(const core::ParallelPlan& plan, const std::array<BodyPrice, 3>& kind, std::int64_t layers,
+                       std::vector<Run>& runs) {
+  const bool partial = plan.recompute == Recompute::full && plan.recompute_layers > 0;
+  const auto recomputed = partial ? std::min(layers, plan.recompute_layers) : 0;
+  const auto rest = partial ? Recompute::none : plan.recompute;
+  if (recomputed > 0) runs.push_back({&kind[static_cast<std::size_t>(Recompute::full)], recomputed});
+  if (layers > recomputed) runs.push_back({&kind[static_cast<std::size_t>(rest)], layers - recomputed});
+}
+
+void Pricer::expand(const Stage& stage) {
+  expanded_.clear();
+  for (const auto& run : stage.runs) expanded_.insert(expanded_.end(), static_cast<std::size_t>(run.count), run.body);
+}
+
+void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out) {
   lay_out(plan, bodies(plan));
   const auto& framework = setting_.framework_of(plan);
-  std::vector<core::CellMemory> cells(stages_.size());
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    for (const auto* body : stages_[s].bodies) cells[s].add(body->memory);
-  }
   out.resize(static_cast<std::size_t>(plan.pp));
   for (std::size_t r = 0; r < out.size(); ++r) {
     core::RankParameters parameters;
     for (auto s = r; s < stages_.size(); s += out.size()) {
-      for (const auto* body : stages_[s].bodies) {
-        parameters.all += body->parameters;
-        parameters.gemm += body->gemm_parameters;
-        parameters.largest_body = std::max(parameters.largest_body, body->parameters);
+      for (const auto& run : stages_[s].runs) {
+        parameters.all += static_cast<double>(run.count) * run.body->parameters;
+        parameters.gemm += static_cast<double>(run.count) * run.body->gemm_parameters;
+        parameters.largest_body = std::max(parameters.largest_body, run.body->parameters);
       }
     }
+    out[r] = {};
+    for (const auto bytes : core::resident_memory(parameters, plan, setting_.recipe, framework)) {
+      out[r].resident += bytes;
+    }
+  }
+}
+
+void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
+  resident_memory(plan, out);
+  const auto& framework = setting_.framework_of(plan);
+  cells_.assign(stages_.size(), {});
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    for (const auto& run : stages_[s].runs) cells_[s].add(run.body->memory, run.count);
+  }
+  for (std::size_t r = 0; r < out.size(); ++r) {
     std::int64_t now = 0, peak = 0;
     for (const auto& a : table.ranks[r]) {
-      const auto& cell = cells[a.stage];
+      const auto& cell = cells_[a.stage];
       if (a.kind == core::Action::Kind::forward) {
         peak = std::max(peak, now + cell.forward_peak);
         now += cell.saved();
@@ -141,17 +177,13 @@ void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& t
         peak = std::max(peak, now + cell.backward_peak);
       }
     }
-    const auto terms = core::resident_memory(parameters, plan, setting_.recipe, framework);
-    auto& memory = out[r];
-    memory = {};
-    for (const auto bytes : terms) memory.resident += bytes;
-    memory.short_lived = peak;
-    memory.lost = core::fragmentation(peak, framework);
+    out[r].short_lived = peak;
+    out[r].lost = core::fragmentation(peak, framework);
   }
 }
 
 SimTime Pricer::data_time(OpKind kind, const core::ParallelPlan& plan, double bytes) {
-  const auto key = std::make_tuple(kind, plan.tp, plan.dp, bytes);
+  const auto key = std::make_tuple(bytes, kind, plan.tp, plan.dp);
   const auto found = data_times_.find(key);
   if (found != data_times_.end()) return found->second;
   const auto links = bench_.topology().group(0, plan.tp, plan.dp);
@@ -173,15 +205,15 @@ SimTime Pricer::send_time(const core::ParallelPlan& plan, std::int64_t from, std
 }
 
 // As core::buckets_of.
-std::vector<core::BodyRange> Pricer::buckets(const core::ParallelPlan& plan, const Stage& stage) const {
+std::vector<core::BodyRange> Pricer::buckets(const core::ParallelPlan& plan) const {
   const auto& framework = setting_.framework_of(plan);
   const double least =
       std::max(framework.bucket_parameters, framework.bucket_parameters_per_rank * static_cast<double>(plan.dp));
   std::vector<core::BodyRange> out;
   double sum = 0.0;
-  auto end = stage.bodies.size();
-  for (auto i = stage.bodies.size(); i-- > 0;) {
-    sum += stage.bodies[i]->parameters;
+  auto end = expanded_.size();
+  for (auto i = expanded_.size(); i-- > 0;) {
+    sum += expanded_[i]->parameters;
     if (sum >= least || i == 0) {
       out.push_back({i, end});
       end = i;
@@ -213,19 +245,18 @@ RangePrice sum_of(const std::vector<const BodyPrice*>& bodies, core::BodyRange r
 // Zero 0 to 2: the first forward beside the gather of updated parameters, and the last backward (zero 2: each) beside the
 // reduction of gradients, bucket by bucket.
 void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
-  const auto& bodies = stages_[s].bodies;
   const bool reduces = plan.dp > 1 && (plan.zero == 2 || plan.overlap_gradients);
   if (!reduces && !gathers_ahead(plan)) return;
-  const double compute_share = bench_.curves().at("overlap.compute_slowdown");
-  const double communication_share = bench_.curves().at("overlap.comm_slowdown");
-  auto ranges = buckets(plan, stages_[s]);
+  expand(stages_[s]);
+  const auto& bodies = expanded_;
+  auto ranges = buckets(plan);
   if (reduces) {
     std::vector<Piece> pieces;
     for (const auto range : ranges) {
       const auto sum = sum_of(bodies, range);
       const auto reduce = data_time(plan.zero > 0 ? OpKind::reduce_scatter : OpKind::all_reduce, plan,
                                     setting_.recipe.gradient_reduce_bytes * sum.parameters);
-      pieces.push_back({-1, slowed(sum.backward, reduce, compute_share), slowed(reduce, sum.backward, communication_share)});
+      pieces.push_back({-1, slowed(sum.backward, reduce, compute_share_), slowed(reduce, sum.backward, communication_share_)});
     }
     (plan.zero == 2 ? out.backward[s] : out.last_backward[s]) = std::move(pieces);
   }
@@ -236,31 +267,30 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTime
       const auto gather =
           data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * sum.parameters);
       out.first_forward[s].push_back(
-          {slowed(gather, sum.forward, communication_share), slowed(sum.forward, gather, compute_share), -1});
+          {slowed(gather, sum.forward, communication_share_), slowed(sum.forward, gather, compute_share_), -1});
     }
   }
 }
 
 // Zero 3: every body is gathered before it runs, and its gradient reduced after.
 void Pricer::sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
-  const auto& bodies = stages_[s].bodies;
-  const double compute_share = bench_.curves().at("overlap.compute_slowdown");
-  const double communication_share = bench_.curves().at("overlap.comm_slowdown");
+  expand(stages_[s]);
+  const auto& bodies = expanded_;
   out.forward[s].clear();
   out.backward[s].clear();
   for (const auto* body : bodies) {
     const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
-    out.forward[s].push_back({slowed(gather, body->forward, communication_share),
-                              slowed(body->forward, gather, compute_share), -1});
+    out.forward[s].push_back({slowed(gather, body->forward, communication_share_),
+                              slowed(body->forward, gather, compute_share_), -1});
   }
   for (auto i = bodies.size(); i-- > 0;) {
     const auto* body = bodies[i];
     const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
     const auto reduce =
         data_time(OpKind::reduce_scatter, plan, setting_.recipe.gradient_reduce_bytes * body->parameters);
-    out.backward[s].push_back({slowed(gather, body->backward, communication_share),
-                               slowed(body->backward, gather + reduce, compute_share),
-                               slowed(reduce, body->backward, communication_share)});
+    out.backward[s].push_back({slowed(gather, body->backward, communication_share_, reduce),
+                               slowed(body->backward, gather + reduce, compute_share_),
+                               slowed(reduce, body->backward, communication_share_, gather)});
   }
 }
 
@@ -279,7 +309,12 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
   out.final_gather.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) out.final_reduce[r].clear(), out.final_gather[r].clear();
   for (std::size_t s = 0; s < n; ++s) {
-    const auto sum = sum_of(stages_[s].bodies, {0, stages_[s].bodies.size()});
+    RangePrice sum;
+    for (const auto& run : stages_[s].runs) {
+      sum.forward += run.count * run.body->forward;
+      sum.backward += run.count * run.body->backward;
+      sum.parameters += static_cast<double>(run.count) * run.body->parameters;
+    }
     parameters[s % pp] += sum.parameters;
     if (out.gathers_wait) {
       sharded_pieces(plan, s, out);

@@ -154,7 +154,8 @@ class Lowering {
   }
 
   // At cell grain, rates are fixed: a cell knows what runs beside it (n and k: the gather and the reduce, one-based), and
-  // a collective what computes beside it (m: the cell, one-based), so that pricing can let them slow each other.
+  // a collective what computes beside it (m: the cell, one-based; n: another collective beside the same cell), so that
+  // pricing can let them slow each other.
   struct Beside {
     bool any = false;
     std::optional<std::uint32_t> gather, reduce;
@@ -442,7 +443,7 @@ class Lowering {
     const BodyRange all{0, work_.stages[stage].bodies.size()};
     const bool first = forward_left_[stage]-- == table_.micro_batches;
     if (work_.plan.zero == 3 && work_.plan.dp > 1) {
-      for (std::size_t i = 0; i < all.end; ++i) run_gathered(p, stage, i, Direction::forward, micro_batch, first);
+      run_gathered(p, stage, Direction::forward, micro_batch, first);
       return;
     }
     if (first && gathers_ahead()) {
@@ -463,10 +464,7 @@ class Lowering {
     const BodyRange all{0, work_.stages[stage].bodies.size()};
     const bool last = --backward_left_[stage] == 0;
     if (plan.zero == 3 && plan.dp > 1) {
-      for (std::size_t i = all.end; i-- > 0;) {
-        run_gathered(p, stage, i, Direction::backward, micro_batch, last);
-        reduce(p, stage, {i, i + 1}, micro_batch);
-      }
+      run_gathered(p, stage, Direction::backward, micro_batch, last);
       return;
     }
     if (plan.zero == 2 && plan.dp > 1) {
@@ -496,31 +494,49 @@ class Lowering {
     }
   }
 
-  // A fully sharded body: its parameters are gathered while the body before it computes; at most two gathered bodies
+  // Fully sharded bodies. A body's parameters are gathered before the body ahead of it runs, so that the gather does not
+  // queue behind that body's reduction; it waits until the body before that one is done, since at most two gathered bodies
   // are alive (FSDP's prefetch of one).
-  void run_gathered(std::int64_t p, std::size_t stage, std::size_t body, Direction direction, std::uint32_t micro_batch,
-                    bool edge) {
+  void run_gathered(std::int64_t p, std::size_t stage, Direction direction, std::uint32_t micro_batch, bool edge) {
+    const auto n = work_.stages[stage].bodies.size();
+    const auto at = [&](std::size_t i) { return direction == Direction::forward ? i : n - 1 - i; };
+    std::vector<std::vector<OpId>> gathered(n);
+    gathered[0] = gather_body(p, stage, at(0), direction, micro_batch, false);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i + 1 < n) gathered[i + 1] = gather_body(p, stage, at(i + 1), direction, micro_batch, true);
+      std::size_t k = 0;
+      each_rank_of(p, [&](std::int32_t r) { lane(r).joins.push_back(gathered[i][k++]); });
+      const BodyRange body{at(i), at(i) + 1};
+      Beside beside{edge, gather_spec(stage, body, direction), std::nullopt};
+      if (direction == Direction::backward) beside.reduce = reduce_spec(stage, body);
+      run_range(p, stage, body, direction, micro_batch, beside);
+      each_rank_of(p, [&](std::int32_t r) {
+        auto& history = units_[r];
+        history.second = history.first;
+        history.first = *lane(r).last;
+      });
+      if (direction == Direction::backward) reduce(p, stage, body, micro_batch);
+    }
+  }
+  // The gather of a body for each rank of a stage; `ahead` of the body before it.
+  std::vector<OpId> gather_body(std::int64_t p, std::size_t stage, std::size_t body, Direction direction,
+                                std::uint32_t micro_batch, bool ahead) {
     const auto spec = gather_spec(stage, {body, body + 1}, direction);
+    std::vector<OpId> of_rank(static_cast<std::size_t>(dp_ * tp_));
     for (const auto& members : data_groups(p)) {
       const auto id = begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(body),
-                                      Phase::parameter_gather, direction == Direction::backward ? std::uint16_t{1} : std::uint16_t{0},
-                                      micro_batch});
+                                      Phase::parameter_gather,
+                                      direction == Direction::backward ? std::uint16_t{1} : std::uint16_t{0}, micro_batch});
       for (const auto r : members) {
         const auto& history = units_[r];
-        if (history.second) depend(*history.second);
+        const auto& done = ahead ? history.first : history.second;
+        if (done) depend(*done);
       }
       for (const auto r : members) occupy(r, Stream::data);
       end_op();
-      for (const auto r : members) lane(r).joins.push_back(id);
+      for (const auto r : members) of_rank[static_cast<std::size_t>(r - rank(p, 0, 0))] = id;
     }
-    Beside beside{edge, spec, std::nullopt};
-    if (direction == Direction::backward) beside.reduce = reduce_spec(stage, {body, body + 1});
-    run_range(p, stage, {body, body + 1}, direction, micro_batch, beside);
-    each_rank_of(p, [&](std::int32_t r) {
-      auto& history = units_[r];
-      history.second = history.first;
-      history.first = *lane(r).last;
-    });
+    return of_rank;
   }
 
   bool gathers_ahead() const {
@@ -531,18 +547,32 @@ class Lowering {
     for (auto i = range.begin; i < range.end; ++i) sum += work_.bodies[work_.stages[stage].bodies[i]].parameters;
     return sum;
   }
+  OpSpec plain_gather(std::size_t stage, BodyRange range) const {
+    return collective(OpKind::all_gather, "parameter_all_gather",
+                      work_.recipe.parameter_gather_bytes * range_parameters(stage, range), data_group_);
+  }
+  OpSpec plain_reduce(std::size_t stage, BodyRange range) const {
+    const bool sharded = work_.plan.zero > 0;
+    return collective(sharded ? OpKind::reduce_scatter : OpKind::all_reduce,
+                      sharded ? "gradient_reduce_scatter" : "gradient_all_reduce",
+                      work_.recipe.gradient_reduce_bytes * range_parameters(stage, range), data_group_);
+  }
+  // At cell grain a collective knows the cell that computes beside it, and in a fully sharded backward pass the other
+  // collective that shares that cell with it.
   std::uint32_t gather_spec(std::size_t stage, BodyRange range, std::optional<Direction> beside) {
-    auto spec = collective(OpKind::all_gather, "parameter_all_gather",
-                           work_.recipe.parameter_gather_bytes * range_parameters(stage, range), data_group_);
-    if (grain_ == Grain::cell && beside) spec.m = cell_of(stage, range, *beside) + 1;
+    auto spec = plain_gather(stage, range);
+    if (grain_ == Grain::cell && beside) {
+      spec.m = cell_of(stage, range, *beside) + 1;
+      if (*beside == Direction::backward) spec.n = find_or_add(plain_reduce(stage, range)) + 1;
+    }
     return find_or_add(spec);
   }
   std::uint32_t reduce_spec(std::size_t stage, BodyRange range, bool beside = true) {
-    const bool sharded = work_.plan.zero > 0;
-    auto spec = collective(sharded ? OpKind::reduce_scatter : OpKind::all_reduce,
-                           sharded ? "gradient_reduce_scatter" : "gradient_all_reduce",
-                           work_.recipe.gradient_reduce_bytes * range_parameters(stage, range), data_group_);
-    if (grain_ == Grain::cell && beside) spec.m = cell_of(stage, range, Direction::backward) + 1;
+    auto spec = plain_reduce(stage, range);
+    if (grain_ == Grain::cell && beside) {
+      spec.m = cell_of(stage, range, Direction::backward) + 1;
+      if (work_.plan.zero == 3) spec.n = find_or_add(plain_gather(stage, range)) + 1;
+    }
     return find_or_add(spec);
   }
   void gather_parameters(std::int64_t p, std::size_t stage, BodyRange range) {

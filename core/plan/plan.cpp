@@ -54,6 +54,7 @@ class Reader {
       throw InputError(fmt::format("{}: {}: given twice, expected once", what_, word.key));
     }
     word_ = word;
+    out_.keys.emplace_back(word.key);
     if (word.key == "sp") return read_sp();
     if (!word.has_value) {
       throw InputError(fmt::format("{}: found \"{}\", expected key=value{}", what_, word.key, hint()));
@@ -106,7 +107,10 @@ class Reader {
   void read_pp() {
     const auto x = word_.value.find('x');
     plan_.pp = positive(word_.value.substr(0, x));
-    if (x != std::string_view::npos) plan_.vpp = positive(word_.value.substr(x + 1));
+    if (x == std::string_view::npos) return;
+    if (!seen_.emplace("vpp").second) refuse("one of pp=4x2 and vpp=2, not both");
+    plan_.vpp = positive(word_.value.substr(x + 1));
+    out_.keys.emplace_back("vpp");
   }
   void read_schedule() {
     if (find_schedule(word_.value) == nullptr) {

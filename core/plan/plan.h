@@ -56,6 +56,7 @@ struct PlanText {
   ParallelPlan plan;
   bool has_dp = false, has_global_batch = false, has_zero = false, has_layout = false, has_recipe = false,
        has_schedule = false;
+  std::vector<std::string> keys;  // as given; pp=4x2 gives pp and vpp
 };
 
 // Reads the text form. Throws InputError: `what: key: found ..., expected ...` with the nearest known key for a

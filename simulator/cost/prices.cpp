@@ -64,8 +64,11 @@ SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<Si
   return std::max({compute, last, join, beside});
 }
 
-SimTime slowed(SimTime t, SimTime other, double share) {
-  return t + static_cast<SimTime>(std::llround(share * static_cast<double>(std::min(t, other))));
+SimTime slowed(SimTime t, SimTime other, double share, SimTime sibling) {
+  const double both = static_cast<double>(t + sibling);
+  if (both <= 0.0) return t;
+  const double overlap = std::min(both, static_cast<double>(other)) * (static_cast<double>(t) / both);
+  return t + static_cast<SimTime>(std::llround(share * overlap));
 }
 
 std::vector<SimTime> durations_of(const std::vector<Price>& prices) {
@@ -130,7 +133,8 @@ std::vector<Price> prices_of(const core::StepGraph& graph,
       if (spec.k > 0) beside += alone[static_cast<std::size_t>(spec.k - 1)];
       prices[i].duration = slowed(alone[i], beside, compute_share);
     } else if (is_collective(spec.kind) && spec.m > 0) {
-      prices[i].duration = slowed(alone[i], alone[static_cast<std::size_t>(spec.m - 1)], communication_share);
+      const auto sibling = spec.n > 0 ? alone[static_cast<std::size_t>(spec.n - 1)] : 0;
+      prices[i].duration = slowed(alone[i], alone[static_cast<std::size_t>(spec.m - 1)], communication_share, sibling);
     }
   }
   return prices;

@@ -42,7 +42,8 @@ std::vector<Price> prices_of(const core::StepGraph& graph,
                              core::Grain grain);
 std::vector<core::SimTime> durations_of(const std::vector<Price>& prices);
 
-// t and other run beside each other: t, slowed by `share` while both run.
-core::SimTime slowed(core::SimTime t, core::SimTime other, double share);
+// t runs beside `other`: t, slowed by `share` while both run. Where a `sibling` (one after the other with t) runs beside
+// `other` as well, the two share the time that they overlap it by their lengths.
+core::SimTime slowed(core::SimTime t, core::SimTime other, double share, core::SimTime sibling = 0);
 
 }  // namespace simulator

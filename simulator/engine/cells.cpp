@@ -46,14 +46,26 @@ void CellRunner::prepare(const ScheduleTable& table, const CellTimes& times) {
   CORE_ASSERT(unseen == 0);
 }
 
-void CellRunner::run_cell(Rank& rank, const std::vector<Piece>& pieces, SimTime arrival, bool gathers_wait) {
+void CellRunner::run_cell(Rank& rank, const std::vector<Piece>& pieces, SimTime arrival) {
   for (const auto& piece : pieces) {
     SimTime start = std::max(rank.compute, arrival);
     if (piece.gather >= 0) {
-      const SimTime from = gathers_wait ? std::max(rank.data, rank.unit_before) : rank.data;
-      rank.data = from + piece.gather;
+      rank.data += piece.gather;
       start = std::max(start, rank.data);
     }
+    rank.compute = start + piece.compute;
+    if (piece.reduce >= 0) rank.data = std::max(rank.data, rank.compute) + piece.reduce;
+  }
+}
+
+// Fully sharded: each piece is gathered ahead of the piece before it, when the one before that is done.
+void CellRunner::run_gathered_cell(Rank& rank, const std::vector<Piece>& pieces, SimTime arrival) {
+  rank.data = std::max(rank.data, rank.unit_before) + pieces.front().gather;
+  SimTime gathered = rank.data;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto& piece = pieces[i];
+    const SimTime start = std::max({rank.compute, arrival, gathered});
+    if (i + 1 < pieces.size()) gathered = rank.data = std::max(rank.data, rank.unit) + pieces[i + 1].gather;
     rank.compute = start + piece.compute;
     if (piece.reduce >= 0) rank.data = std::max(rank.data, rank.compute) + piece.reduce;
     rank.unit_before = rank.unit;
@@ -80,8 +92,9 @@ bool CellRunner::advance(const ScheduleTable& table, const CellTimes& times) {
           const auto arrival = forward_arrival_[at];
           if (arrival < 0) break;
           const bool first = first_forward_[stage] == static_cast<std::int64_t>(a.micro_batch);
-          run_cell(rank, first && !times.first_forward[stage].empty() ? times.first_forward[stage] : times.forward[stage],
-                   arrival, times.gathers_wait);
+          const auto& pieces =
+              first && !times.first_forward[stage].empty() ? times.first_forward[stage] : times.forward[stage];
+          times.gathers_wait ? run_gathered_cell(rank, pieces, arrival) : run_cell(rank, pieces, arrival);
           if (stage == last_stage) {
             backward_arrival_[at] = 0;
           } else {
@@ -93,8 +106,9 @@ bool CellRunner::advance(const ScheduleTable& table, const CellTimes& times) {
           const auto arrival = backward_arrival_[at];
           if (arrival < 0) break;
           const bool last = last_backward_[stage] == static_cast<std::int64_t>(a.micro_batch);
-          run_cell(rank, last && !times.last_backward[stage].empty() ? times.last_backward[stage] : times.backward[stage],
-                   arrival, times.gathers_wait);
+          const auto& pieces =
+              last && !times.last_backward[stage].empty() ? times.last_backward[stage] : times.backward[stage];
+          times.gathers_wait ? run_gathered_cell(rank, pieces, arrival) : run_cell(rank, pieces, arrival);
           if (stage > 0) {
             const auto edge = (r + pp - 1) % pp;
             rank.send_backward = std::max(rank.send_backward, rank.compute) + times.send_backward[edge];

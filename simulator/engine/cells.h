@@ -24,7 +24,7 @@ struct CellTimes {
   std::vector<std::vector<Piece>> forward, first_forward, backward, last_backward;
   // By pipeline rank r: sending an activation from r to r + 1 (mod pp), a gradient from r + 1 to r.
   std::vector<core::SimTime> send_forward, send_backward;
-  bool gathers_wait = false;  // fully sharded: a gather waits until the body before the previous one is done
+  bool gathers_wait = false;  // fully sharded: pieces are bodies, each gathered one ahead, two alive at most
   // By pipeline rank: reductions left for the end, the optimizer, gathers after it.
   std::vector<std::vector<core::SimTime>> final_reduce, final_gather;
   std::vector<core::SimTime> optimizer;
@@ -57,7 +57,8 @@ class CellRunner {
   };
   void prepare(const core::ScheduleTable& table, const CellTimes& times);
   bool advance(const core::ScheduleTable& table, const CellTimes& times);
-  void run_cell(Rank& rank, const std::vector<Piece>& pieces, core::SimTime arrival, bool gathers_wait);
+  static void run_cell(Rank& rank, const std::vector<Piece>& pieces, core::SimTime arrival);
+  static void run_gathered_cell(Rank& rank, const std::vector<Piece>& pieces, core::SimTime arrival);
   core::SimTime finish(const core::ScheduleTable& table, const CellTimes& times);
   void snapshot(const CellTimes& times, std::vector<core::SimTime>& out) const;
 

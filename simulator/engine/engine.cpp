@@ -48,15 +48,35 @@ std::int64_t reduced(double slowdown) {
   return std::llround(static_cast<double>(full_rate) / (1.0 + slowdown));
 }
 
+struct Event {
+  SimTime time;
+  OpId op;
+};
+
+// State of a run, kept by each thread so that its memory is reused: by operation where nothing else is said.
+struct SlowedState {
+  std::vector<std::uint32_t> waits;   // dependencies and queue predecessors not finished
+  std::vector<std::int64_t> work;     // left at `since`, in picoseconds x full_rate
+  std::vector<SimTime> since;
+  std::vector<std::int64_t> rate;     // 0 = not running
+  std::vector<OpId> running;          // by queue
+  std::vector<OpId> next_in_queue;    // by entry of StepGraph::queues
+  std::vector<std::uint32_t> successor_begin;
+  std::vector<OpId> successors;
+  std::vector<Event> heap;
+  std::vector<OpId> ready;
+};
+
 // The event loop with overlap slowdown. Only heads of queues can run, so that the running operation of a queue is the
 // whole state of it.
 class SlowedRun {
  public:
-  SlowedRun(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>& durations, const Slowdown& slowdown)
+  SlowedRun(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>& durations, const Slowdown& slowdown,
+            SlowedState& state)
       : t_(t), g_(g), durations_(durations), compute_rate_(reduced(slowdown.compute)),
-        communication_rate_(reduced(slowdown.communication)) {
+        communication_rate_(reduced(slowdown.communication)), state_(state) {
     const auto queues = static_cast<std::size_t>(g.ranks * core::streams_per_rank);
-    waits_.resize(g.size());
+    waits_.assign(g.size(), 0);
     work_.resize(g.size());
     since_.resize(g.size());
     rate_.assign(g.size(), 0);
@@ -66,6 +86,7 @@ class SlowedRun {
   }
 
   void run() {
+    heap_.clear();
     for (OpId i = 0; i < g_.size(); ++i) {
       if (waits_[i] == 0) start(i, 0);
     }
@@ -81,10 +102,6 @@ class SlowedRun {
 
  private:
   static constexpr OpId none = std::numeric_limits<OpId>::max();
-  struct Event {
-    SimTime time;
-    OpId op;
-  };
   static bool later(const Event& a, const Event& b) { return a.time != b.time ? a.time > b.time : a.op > b.op; }
 
   void index_programs(std::size_t queues) {
@@ -105,12 +122,15 @@ class SlowedRun {
     for (const auto on : g_.dependencies) ++successor_begin_[on + 1];
     for (std::size_t i = 0; i < g_.size(); ++i) successor_begin_[i + 1] += successor_begin_[i];
     successors_.resize(g_.dependencies.size());
-    auto fill = successor_begin_;
-    for (OpId i = 0; i < g_.size(); ++i) {
-      for (auto d = g_.dependency_begin[i]; d < g_.dependency_begin[i + 1]; ++d) {
-        successors_[fill[g_.dependencies[d]]++] = i;
+    // Filled from the back, so that each begin ends where it belongs and successors stand in order.
+    for (OpId i = static_cast<OpId>(g_.size()); i-- > 0;) {
+      for (auto d = g_.dependency_begin[i + 1]; d-- > g_.dependency_begin[i];) {
+        successors_[--successor_begin_[g_.dependencies[d] + 1]] = i;
       }
     }
+    // begin[k + 1] was the end of k and is now its begin: shift back by one.
+    for (std::size_t k = 0; k < g_.size(); ++k) successor_begin_[k] = successor_begin_[k + 1];
+    successor_begin_[g_.size()] = static_cast<std::uint32_t>(g_.dependencies.size());
   }
 
   static Stream stream_of(std::uint32_t queue) {
@@ -187,16 +207,17 @@ class SlowedRun {
   const StepGraph& g_;
   const std::vector<SimTime>& durations_;
   std::int64_t compute_rate_, communication_rate_;
-  std::vector<std::uint32_t> waits_;          // dependencies and queue predecessors not finished
-  std::vector<std::int64_t> work_;            // left at since_, in picoseconds x full_rate
-  std::vector<SimTime> since_;
-  std::vector<std::int64_t> rate_;            // 0 = not running
-  std::vector<OpId> running_;                 // by queue
-  std::vector<OpId> next_in_queue_;
-  std::vector<std::uint32_t> successor_begin_;
-  std::vector<OpId> successors_;
-  std::vector<Event> heap_;
-  std::vector<OpId> ready_;
+  SlowedState& state_;
+  std::vector<std::uint32_t>& waits_ = state_.waits;
+  std::vector<std::int64_t>& work_ = state_.work;
+  std::vector<SimTime>& since_ = state_.since;
+  std::vector<std::int64_t>& rate_ = state_.rate;
+  std::vector<OpId>& running_ = state_.running;
+  std::vector<OpId>& next_in_queue_ = state_.next_in_queue;
+  std::vector<std::uint32_t>& successor_begin_ = state_.successor_begin;
+  std::vector<OpId>& successors_ = state_.successors;
+  std::vector<Event>& heap_ = state_.heap;
+  std::vector<OpId>& ready_ = state_.ready;
 };
 
 }  // namespace
@@ -212,7 +233,8 @@ void run_into(core::Timeline& timeline,
   if (slowdown.none()) {
     run_fixed(timeline, graph, durations);
   } else {
-    SlowedRun(timeline, graph, durations, slowdown).run();
+    thread_local SlowedState state;
+    SlowedRun(timeline, graph, durations, slowdown, state).run();
   }
 }
 
