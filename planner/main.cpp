@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/io/document.h"
 #include "planner/answer.h"
 #include "planner/listing.h"
 #include "simulator/cli.h"
@@ -29,6 +30,19 @@ struct Options {
 
 std::atomic<bool> interrupted{false};
 
+// Degrees that cannot make up the GPUs are a mistake of the question, not a negative answer.
+void check_fixed_degrees(const planner::Question& q) {
+  std::int64_t product = 1;
+  std::string said;
+  for (const auto& key : q.fixed.keys) {
+    const auto& plan = q.fixed.plan;
+    const auto degree = key == "tp" ? plan.tp : key == "pp" ? plan.pp : key == "dp" ? plan.dp : 1;
+    if (degree > 1) said += fmt::format("{}{}={}", said.empty() ? "" : " x ", key, degree);
+    product *= degree;
+  }
+  if (q.gpus % product != 0) throw core::InputError(fmt::format("--fix: {} does not divide {} GPUs", said, q.gpus));
+}
+
 planner::Question question_of(const Options& o, const simulator::Setting& setting) {
   planner::Question q;
   q.model = &setting.model;
@@ -37,6 +51,7 @@ planner::Question question_of(const Options& o, const simulator::Setting& settin
   q.seq = setting.seq;
   q.recipe = setting.recipe.name;
   q.fixed = core::parse_plan(o.fix + " " + o.flags.text(), "--fix");
+  check_fixed_degrees(q);
   if (q.fixed.has_recipe && q.fixed.plan.recipe != q.recipe) {
     throw core::InputError(fmt::format("--fix: recipe={}: give the recipe with --recipe", q.fixed.plan.recipe));
   }
@@ -117,6 +132,23 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--quiet", o.quiet, "no progress, no warnings");
 }
 
+// One line for what the command line got wrong, with the nearest known option for a misspelt one.
+[[noreturn]] void refuse(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_name() != "ExtrasError") throw core::InputError(error.what());
+  std::vector<std::string> known;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  const auto extras = app.remaining();
+  for (const auto& extra : extras) {
+    if (!extra.starts_with("-")) continue;
+    const auto near = core::nearest_name(extra.substr(0, extra.find('=')), known);
+    throw core::InputError(core::printable(extra) + ": unknown option" + (near ? "; did you mean " + *near + "?" : "; see --help"));
+  }
+  throw core::InputError(core::printable(extras.empty() ? std::string() : extras.front()) +
+                         ": unexpected argument, expected options; see --help");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -136,7 +168,7 @@ int main(int argc, char** argv) {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return app.exit(error);
-      throw core::InputError(error.what());
+      refuse(app, error);
     }
     if (!options.list.empty()) return simulator::deliver(planner::listing(options.list), options.output), 0;
     if (model->parsed()) {

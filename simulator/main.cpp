@@ -136,6 +136,23 @@ int run(Options& options) {
   return report.fits == simulator::Fits::no ? 1 : 0;
 }
 
+// One line for what the command line got wrong, with the nearest known option for a misspelt one.
+[[noreturn]] void refuse(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_name() != "ExtrasError") throw core::InputError(error.what());
+  std::vector<std::string> known;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  const auto extras = app.remaining();
+  for (const auto& extra : extras) {
+    if (!extra.starts_with("-")) continue;
+    const auto near = core::nearest_name(extra.substr(0, extra.find('=')), known);
+    throw core::InputError(core::printable(extra) + ": unknown option" + (near ? "; did you mean " + *near + "?" : "; see --help"));
+  }
+  throw core::InputError(core::printable(extras.empty() ? std::string() : extras.front()) +
+                         ": unexpected argument, expected options; see --help");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -181,7 +198,7 @@ int main(int argc, char** argv) {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return app.exit(error);
-      throw core::InputError(error.what());
+      refuse(app, error);
     }
     return run(options);
   });
