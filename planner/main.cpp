@@ -134,7 +134,7 @@ void add_options(CLI::App& app, Options& o) {
 
 // One line for what the command line got wrong, with the nearest known option for a misspelt one.
 [[noreturn]] void refuse(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_name() != "ExtrasError") throw core::InputError(error.what());
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) throw core::InputError(error.what());
   std::vector<std::string> known;
   for (const auto* option : app.get_options()) {
     for (const auto& name : option->get_lnames()) known.push_back("--" + name);
