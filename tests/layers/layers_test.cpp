@@ -30,8 +30,8 @@ const std::map<std::string, std::vector<std::string>, std::less<>> our_folders{
     {"tests", {"core", "kernels", "profiler", "simulator", "fitting", "planner", "gui", "tests"}},
 };
 
-// Libraries by how their headers begin, and where those may stand: the beginnings of paths. ".cpp" of a place in the list
-// of `private_libraries` is implied: such a header stays out of ours.
+// Libraries by how their headers begin, and where those may stand: the beginnings of paths. In .cpp files only: such a
+// header stays out of ours.
 const std::map<std::string, std::vector<std::string>, std::less<>> private_libraries{
     {"nlohmann/", {"core/io/document_json.cpp"}},
     {"yaml-cpp/", {"core/io/document_yaml.cpp"}},
@@ -56,7 +56,8 @@ const std::map<std::string, std::vector<std::string>, std::less<>> private_libra
     {"gtest/", {"tests/"}},
     {"gmock/", {"tests/"}},
     {"benchmark/", {"tests/bench/"}},
-    // POSIX
+    // The system's, in any .cpp file.
+    {"malloc.h", {""}},
     {"unistd.h", {""}},
     {"fcntl.h", {""}},
     {"signal.h", {""}},

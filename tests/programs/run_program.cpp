@@ -1,5 +1,6 @@
 #include "tests/programs/run_program.h"
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,4 +59,14 @@ Answer run_program(const std::string& line, const std::string& environment) {
 int lines_of(const std::string& text) {
   const auto ends = std::count(text.begin(), text.end(), '\n');
   return static_cast<int>(ends) + (text.empty() || text.back() == '\n' ? 0 : 1);
+}
+
+void expect_refused(const std::string& line, const std::vector<std::string>& words, const std::string& environment) {
+  const Answer answer = run_program(line, environment);
+  EXPECT_EQ(answer.status, 2) << line;
+  EXPECT_EQ(answer.out, "") << line;
+  EXPECT_EQ(lines_of(answer.err), 1) << line << "\n" << answer.err;
+  for (const std::string& word : words) {
+    EXPECT_NE(answer.err.find(word), std::string::npos) << line << "\n" << answer.err << "lacks " << word;
+  }
 }

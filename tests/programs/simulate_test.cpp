@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "core/io/document.h"
 #include "tests/programs/run_program.h"
@@ -12,28 +11,17 @@ namespace {
 
 const std::string fits = "simulate --model tiny-llama --gpus 2 --plan tp=2 --no-better-plans";
 
-// Bad input: exit status 2, nothing on stdout, one line on stderr that has all these words.
-void expect_refused(const std::string& line, const std::vector<std::string>& words, const std::string& environment = "") {
-  const Answer run = run_program(line, environment);
-  EXPECT_EQ(run.status, 2) << line;
-  EXPECT_EQ(run.out, "") << line;
-  EXPECT_EQ(lines_of(run.err), 1) << line << "\n" << run.err;
-  for (const std::string& word : words) {
-    EXPECT_NE(run.err.find(word), std::string::npos) << line << "\n" << run.err << "lacks " << word;
-  }
-}
-
 TEST(Simulate, AnswersOnStdoutAlone) {
-  const Answer run = run_program(fits);
-  EXPECT_EQ(run.status, 0);
-  EXPECT_NE(run.out.find("tp=2"), std::string::npos) << run.out;
-  EXPECT_EQ(run.err, "");
+  const Answer answer = run_program(fits);
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_NE(answer.out.find("tp=2"), std::string::npos) << answer.out;
+  EXPECT_EQ(answer.err, "");
 }
 
 TEST(Simulate, ExitsWith1WhenThePlanDoesNotFit) {
-  const Answer run = run_program("simulate --model llama-3.1-70b --gpus 1 --gbs 1 --plan tp=1 --no-better-plans --format json");
-  EXPECT_EQ(run.status, 1) << run.err;
-  const core::Document report = core::Document::parse_json(run.out, "stdout");
+  const Answer answer = run_program("simulate --model llama-3.1-70b --gpus 1 --gbs 1 --plan tp=1 --no-better-plans --format json");
+  EXPECT_EQ(answer.status, 1) << answer.err;
+  const core::Document report = core::Document::parse_json(answer.out, "stdout");
   EXPECT_EQ(report.at("fits").as_text(), "no");
   EXPECT_GT(report.at("short_GiB").as_real(), 0.0);
 }
@@ -49,9 +37,9 @@ TEST(Simulate, WarnsOnStderrUnlessQuiet) {
 }
 
 TEST(Simulate, WritesJsonOfTheContract) {
-  const Answer run = run_program(fits + " --format json");
-  EXPECT_EQ(run.status, 0);
-  const core::Document report = core::Document::parse_json(run.out, "stdout");
+  const Answer answer = run_program(fits + " --format json");
+  EXPECT_EQ(answer.status, 0);
+  const core::Document report = core::Document::parse_json(answer.out, "stdout");
   for (const char* key : {"version", "plan", "step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu",
                           "flops_convention", "fits", "peak_memory_GiB", "memory_limit_GiB", "stages", "breakdown_s",
                           "measured_share", "critical_path", "by_operation", "sources"}) {
