@@ -211,6 +211,14 @@ int run(Options& options) {
   return report.fits == simulator::Fits::no ? 1 : 0;
 }
 
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -242,6 +250,8 @@ int main(int argc, char** argv) {
   return simulator::guarded("simulate", [&] {
     try {
       app.parse(argc, argv);
+    } catch (const CLI::ExtrasError&) {
+      throw core::InputError(simulator::unknown_argument(app.remaining(true), flags_of(app)));
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return app.exit(error);
       throw core::InputError(error.what());

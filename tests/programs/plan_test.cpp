@@ -1,4 +1,5 @@
-// `plan` against its contract on the command line (CLI.md): exit statuses, streams, complaints, keys.
+// `plan` against its contract on the command line (CLI.md): exit statuses, streams, complaints,
+// keys.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -25,7 +26,15 @@ TEST(Plan, AnswersOnStdoutAlone) {
 
 TEST(Plan, RanksPlansByStepTime) {
   const core::Document report = json_of(small);
-  for (const char* key : {"version", "request", "model", "cluster", "searched", "feasible", "elapsed_s", "rejected", "sources"}) {
+  for (const char* key : {"version",
+                          "request",
+                          "model",
+                          "cluster",
+                          "searched",
+                          "feasible",
+                          "elapsed_s",
+                          "rejected",
+                          "sources"}) {
     EXPECT_TRUE(report.has(key)) << key;
   }
   const auto& plans = report.at("plans").as_list();
@@ -42,7 +51,8 @@ TEST(Plan, RanksPlansByStepTime) {
 TEST(Plan, AgreesWithSimulate) {
   const core::Document best = json_of(small).at("plans").as_list().front();
   const core::Document step =
-      json_of("simulate --model tiny-llama --gpus 4 --no-better-plans --plan '" + best.at("plan").as_text() + "'");
+      json_of("simulate --model tiny-llama --gpus 4 --no-better-plans --plan '" +
+              best.at("plan").as_text() + "'");
   EXPECT_EQ(best.at("step_time_s").as_real(), step.at("step_time_s").as_real());
   EXPECT_EQ(best.at("peak_memory_GiB").as_real(), step.at("peak_memory_GiB").as_real());
 }
@@ -58,14 +68,16 @@ TEST(Plan, ExitsWith1WhenNothingFits) {
 TEST(Plan, GivesTheSameBytesWhateverTheNumberOfThreads) {
   for (const std::string format : {"table", "json", "csv", "markdown"}) {
     const std::string line = small + " --reproducible --format " + format;
-    const Answer one = run_program(line + " --threads 1"), three = run_program(line + " --threads 3");
+    const Answer one = run_program(line + " --threads 1"),
+                 three = run_program(line + " --threads 3");
     EXPECT_EQ(one.status, 0) << one.err;
     EXPECT_EQ(one.out, three.out) << format;
   }
 }
 
 TEST(Plan, ListsNamesAndDescribesModels) {
-  for (const std::string kind : {"models", "gpus", "clusters", "recipes", "schedules", "frameworks"}) {
+  for (const std::string kind :
+       {"models", "gpus", "clusters", "recipes", "schedules", "frameworks"}) {
     const Answer list = run_program("plan --list " + kind);
     EXPECT_EQ(list.status, 0) << kind;
     EXPECT_GE(lines_of(list.out), 2) << kind;
@@ -82,6 +94,9 @@ TEST(Plan, RefusesBadInputInOneLine) {
   expect_refused("plan --gpus 4 --format xml", {"--format", "xml", "table"});
   expect_refused("plan --list model", {"--list", "model", "models"});
   expect_refused("plan --gpus 4 --no-such-flag", {"--no-such-flag"});
+  expect_refused("plan --gpus 4 --fromat json", {"--fromat", "--format"});
+  expect_refused("plan --gpus 4 --recompte=full", {"--recompte", "--recompute"});
+  expect_refused("plan --gpus 4 models", {"models"});
 }
 
 }  // namespace
