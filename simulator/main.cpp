@@ -136,21 +136,12 @@ int run(Options& options) {
   return report.fits == simulator::Fits::no ? 1 : 0;
 }
 
-// One line for what the command line got wrong, with the nearest known option for a misspelt one.
-[[noreturn]] void refuse(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) throw core::InputError(error.what());
-  std::vector<std::string> known;
-  for (const auto* option : app.get_options()) {
-    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
-  const auto extras = app.remaining();
-  for (const auto& extra : extras) {
-    if (!extra.starts_with("-")) continue;
-    const auto near = core::nearest_name(extra.substr(0, extra.find('=')), known);
-    throw core::InputError(core::printable(extra) + ": unknown option" + (near ? "; did you mean " + *near + "?" : "; see --help"));
-  }
-  throw core::InputError(core::printable(extras.empty() ? std::string() : extras.front()) +
-                         ": unexpected argument, expected options; see --help");
+  return flags;
 }
 
 }  // namespace
@@ -196,9 +187,11 @@ int main(int argc, char** argv) {
   return simulator::guarded("simulate", [&] {
     try {
       app.parse(argc, argv);
+    } catch (const CLI::ExtrasError&) {
+      throw core::InputError(simulator::unknown_argument(app.remaining(true), flags_of(app)));
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return app.exit(error);
-      refuse(app, error);
+      throw core::InputError(error.what());
     }
     return run(options);
   });

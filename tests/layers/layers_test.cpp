@@ -1,6 +1,7 @@
-// Holds the sources to the table of folders (README.md): who may include whom, and which library appears where. The include
-// paths of the build enforce the first part for our own folders; libraries of the system are visible everywhere, so that
-// only this test keeps them in their places.
+// Holds the sources to the table of folders (README.md): who may include whom, and which library
+// appears where. The include paths of the build enforce the first part for our own folders;
+// libraries of the system are visible everywhere, so that only this test keeps them in their
+// places.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Our folders, and those that each may include. A trailing '-' means: in .cpp files only (a private dependency).
+// Our folders, and those that each may include. A trailing '-' means: in .cpp files only (a private
+// dependency).
 const std::map<std::string, std::vector<std::string>, std::less<>> our_folders{
     {"core", {}},
     {"kernels", {"core"}},
@@ -30,8 +32,8 @@ const std::map<std::string, std::vector<std::string>, std::less<>> our_folders{
     {"tests", {"core", "kernels", "profiler", "simulator", "fitting", "planner", "gui", "tests"}},
 };
 
-// Libraries by how their headers begin, and where those may stand: the beginnings of paths. ".cpp" of a place in the list
-// of `private_libraries` is implied: such a header stays out of ours.
+// Libraries by how their headers begin, and where those may stand: the beginnings of paths. In .cpp
+// files only: such a header stays out of ours.
 const std::map<std::string, std::vector<std::string>, std::less<>> private_libraries{
     {"nlohmann/", {"core/io/document_json.cpp"}},
     {"yaml-cpp/", {"core/io/document_yaml.cpp"}},
@@ -56,7 +58,8 @@ const std::map<std::string, std::vector<std::string>, std::less<>> private_libra
     {"gtest/", {"tests/"}},
     {"gmock/", {"tests/"}},
     {"benchmark/", {"tests/bench/"}},
-    // POSIX
+    // The system's, in any .cpp file.
+    {"malloc.h", {""}},
     {"unistd.h", {""}},
     {"fcntl.h", {""}},
     {"signal.h", {""}},
@@ -71,9 +74,13 @@ bool is_header(std::string_view path) { return ends_with(path, ".h") || ends_wit
 
 bool is_source(std::string_view path) { return ends_with(path, ".cpp") || ends_with(path, ".cu"); }
 
-bool is_main(std::string_view path) { return ends_with(path, "/main.cpp") || ends_with(path, "_main.cpp"); }
+bool is_main(std::string_view path) {
+  return ends_with(path, "/main.cpp") || ends_with(path, "_main.cpp");
+}
 
-std::string first_folder(std::string_view path) { return std::string(path.substr(0, path.find('/'))); }
+std::string first_folder(std::string_view path) {
+  return std::string(path.substr(0, path.find('/')));
+}
 
 // Why a file may not include one of our headers, or "".
 std::string why_not_ours(std::string_view path, std::string_view header) {
@@ -145,7 +152,8 @@ std::vector<std::string> complaints(const std::string& path, const std::string& 
       continue;
     }
     const std::string header = match[2];
-    const std::string why = match[1] == "<" ? why_not_library(path, header) : why_not_ours(path, header);
+    const std::string why =
+        match[1] == "<" ? why_not_library(path, header) : why_not_ours(path, header);
     if (!why.empty()) {
       out.push_back(path + ":" + std::to_string(number) + ": #include " + header + ": " + why);
     }
@@ -156,7 +164,9 @@ std::vector<std::string> complaints(const std::string& path, const std::string& 
   return out;
 }
 
-bool breaks(const std::string& path, const std::string& content) { return !complaints(path, content).empty(); }
+bool breaks(const std::string& path, const std::string& content) {
+  return !complaints(path, content).empty();
+}
 
 std::string read(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -212,7 +222,8 @@ TEST(Layers, KeepsPrivateFoldersOutOfHeaders) {
 }
 
 TEST(Layers, LetsMainUseAnyLibraryOfOurs) {
-  EXPECT_FALSE(breaks("simulator/main.cpp", "#include \"planner/search.h\"\n#include <CLI/CLI.hpp>\n"));
+  EXPECT_FALSE(
+      breaks("simulator/main.cpp", "#include \"planner/search.h\"\n#include <CLI/CLI.hpp>\n"));
   EXPECT_TRUE(breaks("simulator/main.cpp", "#include \"tests/a.h\"\n"));
   EXPECT_TRUE(breaks("simulator/cli.cpp", "#include <CLI/CLI.hpp>\n"));
 }
@@ -221,7 +232,8 @@ TEST(Layers, KeepsLibrariesInTheirPlaces) {
   EXPECT_FALSE(breaks("core/io/document_json.cpp", "#include <nlohmann/json.hpp>\n"));
   EXPECT_TRUE(breaks("core/io/document.cpp", "#include <nlohmann/json.hpp>\n"));
   EXPECT_FALSE(breaks("core/hardware/topology.cpp", "#include <boost/graph/adjacency_list.hpp>\n"));
-  EXPECT_TRUE(breaks("core/hardware/topology.h", "#pragma once\n#include <boost/graph/adjacency_list.hpp>\n"));
+  EXPECT_TRUE(breaks("core/hardware/topology.h",
+                     "#pragma once\n#include <boost/graph/adjacency_list.hpp>\n"));
   EXPECT_TRUE(breaks("core/hardware/topology.cpp", "#include <boost/asio.hpp>\n"));
   EXPECT_FALSE(breaks("planner/search.cpp", "#include <tbb/parallel_for.h>\n"));
   EXPECT_TRUE(breaks("planner/search.h", "#pragma once\n#include <tbb/parallel_for.h>\n"));

@@ -13,8 +13,12 @@ planner::SearchResult search_with(int threads) {
   request.global_batch = 16;
   const simulator::Setting setting = simulator::make_setting(request);
   const simulator::Bench bench(setting);
-  const planner::Question question{
-      &setting.model, request.gpus, request.global_batch, setting.seq, request.recipe, {}, {}};
+  planner::Question question;
+  question.model = &setting.model;
+  question.gpus = request.gpus;
+  question.global_batch = request.global_batch;
+  question.seq = setting.seq;
+  question.recipe = request.recipe;
   planner::SearchOptions options;
   options.threads = threads;
   return planner::search(setting, bench, question, planner::axes_of(question), options);
