@@ -118,12 +118,9 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   CORE_ASSERT(schedule != nullptr);
   const auto table = schedule->table(plan.pp, plan.vpp, plan.micro_batches());
   step.graph = core::lower(step.work, table, grain, fold);
-  step.prices = prices_of(step.graph, bench.machine(), framework, grain);
-  Slowdown slowdown;
-  if (grain != core::Grain::cell) {
-    slowdown = {bench.curves().at("overlap.compute_slowdown"), bench.curves().at("overlap.comm_slowdown")};
-  }
-  step.timeline = run(step.graph, durations_of(step.prices), slowdown);
+  step.prices = prices_of(step.graph, bench.machine(), framework);
+  step.timeline =
+      run(step.graph, durations_of(step.prices), slowdown_of(bench.curves()), kernel_shares_of(step.prices));
 
   auto& report = step.report;
   const Ran ran{step.graph, step.timeline, step.prices};
