@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/graph/lower.h"
-#include "random_plans.h"
+#include "tests/simulator/random_plans.h"
 #include "simulator/cost/prices.h"
 #include "simulator/engine/engine.h"
 #include "simulator/pricer.h"
