@@ -34,6 +34,7 @@ function(add_module name)
   if(header_checks)
     add_library(${name}_headers OBJECT EXCLUDE_FROM_ALL ${header_checks})
     target_link_libraries(${name}_headers PRIVATE ${name} foretrain_warnings)
+    target_compile_options(${name}_headers PRIVATE -O0 -g0)
     if(NOT TARGET all_headers)
       add_custom_target(all_headers)
     endif()
@@ -77,10 +78,12 @@ std::span<const @type@* const> all() {
   target_sources(${target} PRIVATE ${out})
 endfunction()
 
-# add_program(<name> <main.cpp> <module>...): a leaf; CLI11 appears only here.
+# add_program(<name> <main.cpp> <module>...): a leaf; CLI11 appears only here. The target `programs` builds them all.
+add_custom_target(programs)
 function(add_program name main)
   add_executable(${name}_program ${main})
   set_target_properties(${name}_program PROPERTIES OUTPUT_NAME ${name})
   target_link_libraries(${name}_program PRIVATE foretrain_warnings CLI11::CLI11 ${ARGN})
-  install(TARGETS ${name}_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+  add_dependencies(programs ${name}_program)
+  install(TARGETS ${name}_program RUNTIME DESTINATION bin)
 endfunction()

@@ -113,15 +113,34 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
   if (setting_.model.tied_embeddings && plan.pp > 1) output_.parameters += bodies.output_table;
   std::size_t layer = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    auto& stage = stages_[s].bodies;
-    stage.clear();
-    if (s == 0) stage.push_back(&bodies.embedding);
-    for (std::int64_t i = 0; i < layers[s]; ++i) {
-      const auto kind = setting_.model.layer_kind[layer++];
-      stage.push_back(&bodies.kinds[kind][static_cast<std::size_t>(recompute_of(plan, i))]);
+    auto& stage = stages_[s];
+    stage.runs.clear();
+    if (s == 0) stage.add(&bodies.embedding);
+    if (bodies.kinds.size() == 1) {
+      add_alike(plan, bodies.kinds.front(), layers[s], stage.runs);
+    } else {
+      for (std::int64_t i = 0; i < layers[s]; ++i) {
+        const auto kind = setting_.model.layer_kind[layer++];
+        stage.add(&bodies.kinds[kind][static_cast<std::size_t>(recompute_of(plan, i))]);
+      }
     }
-    if (s + 1 == stages_.size()) stage.push_back(&output_);
+    if (s + 1 == stages_.size()) stage.add(&output_);
   }
+}
+
+// Layers of one kind: those that are recomputed, then the rest.
+void Pricer::add_alike(const core::ParallelPlan& plan, const std::array<BodyPrice, 3>& kind, std::int64_t layers,
+                       std::vector<Run>& runs) {
+  const bool partial = plan.recompute == Recompute::full && plan.recompute_layers > 0;
+  const auto recomputed = partial ? std::min(layers, plan.recompute_layers) : 0;
+  const auto rest = partial ? Recompute::none : plan.recompute;
+  if (recomputed > 0) runs.push_back({&kind[static_cast<std::size_t>(Recompute::full)], recomputed});
+  if (layers > recomputed) runs.push_back({&kind[static_cast<std::size_t>(rest)], layers - recomputed});
+}
+
+void Pricer::expand(const Stage& stage) {
+  expanded_.clear();
+  for (const auto& run : stage.runs) expanded_.insert(expanded_.end(), static_cast<std::size_t>(run.count), run.body);
 }
 
 void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out) {
@@ -131,10 +150,10 @@ void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMem
   for (std::size_t r = 0; r < out.size(); ++r) {
     core::RankParameters parameters;
     for (auto s = r; s < stages_.size(); s += out.size()) {
-      for (const auto* body : stages_[s].bodies) {
-        parameters.all += body->parameters;
-        parameters.gemm += body->gemm_parameters;
-        parameters.largest_body = std::max(parameters.largest_body, body->parameters);
+      for (const auto& run : stages_[s].runs) {
+        parameters.all += static_cast<double>(run.count) * run.body->parameters;
+        parameters.gemm += static_cast<double>(run.count) * run.body->gemm_parameters;
+        parameters.largest_body = std::max(parameters.largest_body, run.body->parameters);
       }
     }
     out[r] = {};
@@ -149,7 +168,7 @@ void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& t
   const auto& framework = setting_.framework_of(plan);
   cells_.assign(stages_.size(), {});
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    for (const auto* body : stages_[s].bodies) cells_[s].add(body->memory);
+    for (const auto& run : stages_[s].runs) cells_[s].add(run.body->memory, run.count);
   }
   for (std::size_t r = 0; r < out.size(); ++r) {
     std::int64_t now = 0, peak = 0;
@@ -191,15 +210,15 @@ SimTime Pricer::send_time(const core::ParallelPlan& plan, std::int64_t from, std
 }
 
 // As core::buckets_of.
-std::vector<core::BodyRange> Pricer::buckets(const core::ParallelPlan& plan, const Stage& stage) const {
+std::vector<core::BodyRange> Pricer::buckets(const core::ParallelPlan& plan) const {
   const auto& framework = setting_.framework_of(plan);
   const double least =
       std::max(framework.bucket_parameters, framework.bucket_parameters_per_rank * static_cast<double>(plan.dp));
   std::vector<core::BodyRange> out;
   double sum = 0.0;
-  auto end = stage.bodies.size();
-  for (auto i = stage.bodies.size(); i-- > 0;) {
-    sum += stage.bodies[i]->parameters;
+  auto end = expanded_.size();
+  for (auto i = expanded_.size(); i-- > 0;) {
+    sum += expanded_[i]->parameters;
     if (sum >= least || i == 0) {
       out.push_back({i, end});
       end = i;
@@ -249,10 +268,11 @@ SimTime Pricer::reduce_time(const core::ParallelPlan& plan, double parameters) {
 // Zero 0 to 2: the first forward with the gather of updated parameters, and the last backward (zero 2: each) with the
 // reduction of gradients, bucket by bucket.
 void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
-  const auto& bodies = stages_[s].bodies;
   const bool reduces = plan.dp > 1 && (plan.zero == 2 || plan.overlap_gradients);
   if (!reduces && !gathers_ahead(plan)) return;
-  auto ranges = buckets(plan, stages_[s]);
+  expand(stages_[s]);
+  const auto& bodies = expanded_;
+  auto ranges = buckets(plan);
   if (reduces) {
     auto& pieces = plan.zero == 2 ? out.backward[s] : out.last_backward[s];
     pieces.clear();
@@ -274,16 +294,17 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTime
 
 // Zero 3: every body is gathered before it runs, and its gradient reduced after.
 void Pricer::sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
-  const auto n = stages_[s].bodies.size();
+  expand(stages_[s]);
+  const auto n = expanded_.size();
   out.forward[s].clear();
   out.backward[s].clear();
   for (std::size_t i = 0; i < n; ++i) {
-    const auto sum = sum_of(stages_[s].bodies, {i, i + 1});
+    const auto sum = sum_of(expanded_, {i, i + 1});
     out.forward[s].push_back(sum.forward_piece(slowdown_));
     out.forward[s].back().gather = gather_time(plan, sum.parameters);
   }
   for (auto i = n; i-- > 0;) {
-    const auto sum = sum_of(stages_[s].bodies, {i, i + 1});
+    const auto sum = sum_of(expanded_, {i, i + 1});
     out.backward[s].push_back(sum.backward_piece(slowdown_));
     out.backward[s].back().gather = gather_time(plan, sum.parameters);
     out.backward[s].back().reduce = reduce_time(plan, sum.parameters);
@@ -305,7 +326,14 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
   out.final_gather.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) out.final_reduce[r].clear(), out.final_gather[r].clear();
   for (std::size_t s = 0; s < n; ++s) {
-    const auto sum = sum_of(stages_[s].bodies, {0, stages_[s].bodies.size()});
+    RangePrice sum;
+    for (const auto& run : stages_[s].runs) {
+      sum.forward += run.count * run.body->forward;
+      sum.backward += run.count * run.body->backward;
+      sum.forward_kernels += run.count * run.body->forward_kernels;
+      sum.backward_kernels += run.count * run.body->backward_kernels;
+      sum.parameters += static_cast<double>(run.count) * run.body->parameters;
+    }
     parameters[s % pp] += sum.parameters;
     if (out.sharded) {
       sharded_pieces(plan, s, out);

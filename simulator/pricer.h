@@ -87,16 +87,28 @@ class Pricer {
   core::SimTime lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const;
 
  private:
-  struct Stage {
-    std::vector<const BodyPrice*> bodies;
+  // A stage's bodies in model order, like ones counted.
+  struct Run {
+    const BodyPrice* body = nullptr;
+    std::int64_t count = 0;
   };
+  struct Stage {
+    std::vector<Run> runs;
+    void add(const BodyPrice* body) {
+      if (!runs.empty() && runs.back().body == body) ++runs.back().count;
+      else runs.push_back({body, 1});
+    }
+  };
+  static void add_alike(const core::ParallelPlan& plan, const std::array<BodyPrice, 3>& kind, std::int64_t layers,
+                        std::vector<Run>& runs);
+  void expand(const Stage& stage);  // into expanded_
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);
   BodyPrice price(const core::Body& body, const core::Framework& framework, std::int64_t tp);
   core::SimTime data_time(core::OpKind kind, const core::ParallelPlan& plan, double bytes);
   core::SimTime gather_time(const core::ParallelPlan& plan, double parameters);
   core::SimTime reduce_time(const core::ParallelPlan& plan, double parameters);
   core::SimTime send_time(const core::ParallelPlan& plan, std::int64_t from, std::int64_t to, double bytes);
-  std::vector<core::BodyRange> buckets(const core::ParallelPlan& plan, const Stage& stage) const;
+  std::vector<core::BodyRange> buckets(const core::ParallelPlan& plan) const;  // of expanded_
   void edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out);
   void sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out);
 
@@ -107,6 +119,7 @@ class Pricer {
   std::map<std::tuple<double, core::OpKind, std::int64_t, std::int64_t>, core::SimTime> data_times_;
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;
   std::vector<Stage> stages_;
+  std::vector<const BodyPrice*> expanded_;
   std::vector<core::CellMemory> cells_;
   BodyPrice output_;  // with the copy of a tied table where there is one
 };

@@ -26,9 +26,10 @@ BodyMemory body_memory(const Body& body, const Framework& framework);
 struct CellMemory {
   std::int64_t activations = 0, logits = 0, forward_peak = 0, backward_peak = 0;
   std::int64_t saved() const { return activations + logits; }
-  void add(const BodyMemory& body) {
-    activations += body.activations;
-    logits += body.logits;
+  // `count` bodies alike, one after another: the last of them stands on all the others.
+  void add(const BodyMemory& body, std::int64_t count = 1) {
+    activations += count * body.activations;
+    logits += count * body.logits;
     forward_peak = std::max(forward_peak, saved() + body.forward_transient);
     backward_peak = std::max(backward_peak, saved() + body.backward_transient);
   }

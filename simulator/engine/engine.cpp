@@ -44,18 +44,37 @@ void run_fixed(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>
 constexpr std::int64_t full_rate = OverlapRates::full_rate;
 constexpr SimTime never = std::numeric_limits<SimTime>::max();
 
+struct Event {
+  SimTime time;
+  OpId op;
+};
+
+// State of a run, kept by each thread so that its memory is reused: by operation where nothing else is said.
+struct SlowedState {
+  std::vector<std::uint32_t> waits;   // dependencies and queue predecessors not finished
+  std::vector<std::int64_t> work;     // left at `since`, in picoseconds x full_rate
+  std::vector<SimTime> since;
+  std::vector<std::int64_t> rate;     // 0 = not running
+  std::vector<OpId> running;          // by queue
+  std::vector<OpId> next_in_queue;    // by entry of StepGraph::queues
+  std::vector<std::uint32_t> successor_begin;
+  std::vector<OpId> successors;
+  std::vector<Event> heap;
+  std::vector<OpId> ready;
+};
+
 // The event loop with overlap slowdown. Only heads of queues can run, so that the running operation of a queue is the
 // whole state of it.
 class SlowedRun {
  public:
   SlowedRun(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>& durations, const Slowdown& slowdown,
-            const std::vector<double>& kernel_shares)
-      : t_(t), g_(g), durations_(durations), rates_(g.specs.size(), overlap_rates(slowdown, 1.0)) {
+            const std::vector<double>& kernel_shares, SlowedState& state)
+      : t_(t), g_(g), durations_(durations), rates_(g.specs.size(), overlap_rates(slowdown, 1.0)), state_(state) {
     for (std::size_t i = 0; i < kernel_shares.size(); ++i) {
       if (kernel_shares[i] != 1.0) rates_[i] = overlap_rates(slowdown, kernel_shares[i]);
     }
     const auto queues = static_cast<std::size_t>(g.ranks * core::streams_per_rank);
-    waits_.resize(g.size());
+    waits_.assign(g.size(), 0);
     work_.resize(g.size());
     since_.resize(g.size());
     rate_.assign(g.size(), 0);
@@ -65,6 +84,7 @@ class SlowedRun {
   }
 
   void run() {
+    heap_.clear();
     for (OpId i = 0; i < g_.size(); ++i) {
       if (waits_[i] == 0) start(i, 0);
     }
@@ -80,10 +100,6 @@ class SlowedRun {
 
  private:
   static constexpr OpId none = std::numeric_limits<OpId>::max();
-  struct Event {
-    SimTime time;
-    OpId op;
-  };
   static bool later(const Event& a, const Event& b) { return a.time != b.time ? a.time > b.time : a.op > b.op; }
 
   void index_programs(std::size_t queues) {
@@ -104,12 +120,15 @@ class SlowedRun {
     for (const auto on : g_.dependencies) ++successor_begin_[on + 1];
     for (std::size_t i = 0; i < g_.size(); ++i) successor_begin_[i + 1] += successor_begin_[i];
     successors_.resize(g_.dependencies.size());
-    auto fill = successor_begin_;
-    for (OpId i = 0; i < g_.size(); ++i) {
-      for (auto d = g_.dependency_begin[i]; d < g_.dependency_begin[i + 1]; ++d) {
-        successors_[fill[g_.dependencies[d]]++] = i;
+    // Filled from the back, so that each begin ends where it belongs and successors stand in order.
+    for (OpId i = static_cast<OpId>(g_.size()); i-- > 0;) {
+      for (auto d = g_.dependency_begin[i + 1]; d-- > g_.dependency_begin[i];) {
+        successors_[--successor_begin_[g_.dependencies[d] + 1]] = i;
       }
     }
+    // begin[k + 1] was the end of k and is now its begin: shift back by one.
+    for (std::size_t k = 0; k < g_.size(); ++k) successor_begin_[k] = successor_begin_[k + 1];
+    successor_begin_[g_.size()] = static_cast<std::uint32_t>(g_.dependencies.size());
   }
 
   static Stream stream_of(std::uint32_t queue) {
@@ -188,17 +207,18 @@ class SlowedRun {
   core::Timeline& t_;
   const StepGraph& g_;
   const std::vector<SimTime>& durations_;
-  std::vector<OverlapRates> rates_;           // by spec on the compute queue
-  std::vector<std::uint32_t> waits_;          // dependencies and queue predecessors not finished
-  std::vector<std::int64_t> work_;            // left at since_, in picoseconds x full_rate
-  std::vector<SimTime> since_;
-  std::vector<std::int64_t> rate_;            // 0 = not running
-  std::vector<OpId> running_;                 // by queue
-  std::vector<OpId> next_in_queue_;
-  std::vector<std::uint32_t> successor_begin_;
-  std::vector<OpId> successors_;
-  std::vector<Event> heap_;
-  std::vector<OpId> ready_;
+  std::vector<OverlapRates> rates_;  // by spec on the compute queue
+  SlowedState& state_;
+  std::vector<std::uint32_t>& waits_ = state_.waits;
+  std::vector<std::int64_t>& work_ = state_.work;
+  std::vector<SimTime>& since_ = state_.since;
+  std::vector<std::int64_t>& rate_ = state_.rate;
+  std::vector<OpId>& running_ = state_.running;
+  std::vector<OpId>& next_in_queue_ = state_.next_in_queue;
+  std::vector<std::uint32_t>& successor_begin_ = state_.successor_begin;
+  std::vector<OpId>& successors_ = state_.successors;
+  std::vector<Event>& heap_ = state_.heap;
+  std::vector<OpId>& ready_ = state_.ready;
 };
 
 }  // namespace
@@ -222,7 +242,8 @@ void run_into(core::Timeline& timeline,
   if (slowdown.none()) {
     run_fixed(timeline, graph, durations);
   } else {
-    SlowedRun(timeline, graph, durations, slowdown, kernel_shares).run();
+    thread_local SlowedState state;
+    SlowedRun(timeline, graph, durations, slowdown, kernel_shares, state).run();
   }
 }
 

@@ -1,0 +1,8 @@
+# Read by ctest: labels of the tests that gtest_discover_tests found, by name.
+#   slow     more than about 20 s; left out under sanitizers
+#   threads  what the thread sanitizer runs: whatever starts threads
+foreach(test IN LISTS planner_tests)
+  if(test MATCHES "^planner\\.Search")
+    set_tests_properties("${test}" PROPERTIES LABELS threads)
+  endif()
+endforeach()
