@@ -439,9 +439,10 @@ core::ScheduleTable short_table(const core::Schedule& schedule,
                                 std::int64_t micro_batches) {
   const auto round = schedule.round_micro_batches(pp);
   if (round == 0) return schedule.table(pp, vpp, micro_batches);
-  // Warm-up takes up to p micro-batches (1F1B) or two rounds (interleaved); a few rounds more show the period.
+  // Warm-up takes up to p micro-batches (1F1B) or two rounds (interleaved); a few rounds more show the period, and what is
+  // left out is a multiple of it.
   const auto enough = (round == 1 ? 2 * pp : round) + 6 * round;
-  const auto left_out = std::max<std::int64_t>(0, micro_batches - enough) / round * round;
+  const auto left_out = std::max<std::int64_t>(0, micro_batches - enough) / pp * pp;
   return schedule.table(pp, vpp, micro_batches - left_out);
 }
 

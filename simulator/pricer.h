@@ -124,8 +124,8 @@ class Pricer {
   BodyPrice output_;  // with the copy of a tied table where there is one
 };
 
-// A table long enough to show the schedule's steady state, and shorter than the plan's where it has more micro-batches:
-// micro-batches left out are whole rounds.
+// A table long enough to show the schedule's steady state, and shorter than the plan's where it has more micro-batches. What
+// is left out is a multiple of pp micro-batches, so of each round and period.
 core::ScheduleTable short_table(const core::Schedule& schedule, std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches);
 
 }  // namespace simulator

@@ -228,9 +228,9 @@ SimTime CellRunner::run(const ScheduleTable& table, const CellTimes& times) {
   return finish(table, times);
 }
 
-// What later cells depend on: clocks and messages in flight, and the work that is queued. A queue that is free before its
-// rank's compute is as good as free now.
-void CellRunner::snapshot(std::vector<SimTime>& clocks, std::vector<std::int64_t>& rest) const {
+// A queue that is free before its rank's compute is as good as free now.
+void CellRunner::take(Snapshot& snapshot) const {
+  auto& [clocks, rest] = snapshot;
   clocks.clear();
   rest.clear();
   for (const auto& rank : ranks_) {
@@ -251,6 +251,16 @@ void CellRunner::snapshot(std::vector<SimTime>& clocks, std::vector<std::int64_t
     if (s > 0) in_flight(forward_arrival_, forward_done_[s], forward_done_[s - 1]);
     if (s + 1 < forward_done_.size()) in_flight(backward_arrival_, backward_done_[s], backward_done_[s + 1]);
   }
+}
+
+std::optional<SimTime> CellRunner::Snapshot::shift_from(const Snapshot& earlier) const {
+  if (clocks.size() != earlier.clocks.size()) return std::nullopt;
+  const auto shift = clocks.front() - earlier.clocks.front();
+  for (std::size_t i = 0; i < clocks.size(); ++i) {
+    if (clocks[i] - earlier.clocks[i] != shift) return std::nullopt;
+  }
+  if (rest != earlier.rest) return std::nullopt;
+  return shift;
 }
 
 std::optional<SimTime> CellRunner::run_periodic(const ScheduleTable& table,
@@ -276,23 +286,23 @@ std::optional<SimTime> CellRunner::run_periodic(const ScheduleTable& table,
     if (cut[r] + round > steady_end) return std::nullopt;
     rounds = std::min(rounds, (steady_end - cut[r]) / round);
   }
-  std::vector<SimTime> before, after;
-  std::vector<std::int64_t> rest_before, rest;
+  const auto missing_rounds = missing / round_micro_batches;
+  std::vector<Snapshot> history(ranks_.size() + 1);  // of the last rounds, in a ring
   for (std::size_t k = 0; k <= rounds; ++k) {
     for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].limit = cut[r] + k * round;
     if (!advance(table, times)) return std::nullopt;
-    std::swap(before, after);
-    std::swap(rest_before, rest);
-    snapshot(after, rest);
-    if (k < 2 || before.size() != after.size() || rest_before != rest) continue;
-    const auto shift = after.front() - before.front();
-    bool periodic = true;
-    for (std::size_t i = 0; i < after.size() && periodic; ++i) periodic = after[i] - before[i] == shift;
-    if (!periodic) continue;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].limit = table.ranks[r].size();
-    const bool done = advance(table, times);
-    CORE_ASSERT(done);
-    return finish(table, times) + shift * (missing / round_micro_batches);
+    const auto& now = history[k % history.size()];
+    take(history[k % history.size()]);
+    for (std::size_t period = 1; period <= std::min(k, ranks_.size()); ++period) {
+      const auto times_over = missing_rounds / static_cast<std::int64_t>(period);
+      if (times_over * static_cast<std::int64_t>(period) != missing_rounds) continue;
+      const auto shift = now.shift_from(history[(k - period) % history.size()]);
+      if (!shift) continue;
+      for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].limit = table.ranks[r].size();
+      const bool done = advance(table, times);
+      CORE_ASSERT(done);
+      return finish(table, times) + *shift * times_over;
+    }
   }
   return std::nullopt;
 }

@@ -45,8 +45,10 @@ class CellRunner {
   core::SimTime run(const core::ScheduleTable& table, const CellTimes& times);
 
   // Makespan with `micro_batches` from a shorter table of the same schedule: when the steady state has become periodic
-  // (every clock and every message in flight has advanced by the same time over a round), the rounds that the table lacks
-  // each add that time. Nothing where that is not so; then the whole table has to be run.
+  // (every clock and every message in flight has advanced by the same time over some rounds), the rounds that the table
+  // lacks add that time. The period is up to as many rounds as there are ranks: where stages are equal, the slowest circuit
+  // of 1F1B is a micro-batch's way through all of them. Nothing where the period does not show, or does not divide what the
+  // table lacks; then a longer table has to be run.
   std::optional<core::SimTime> run_periodic(const core::ScheduleTable& table,
                                             std::int64_t round_micro_batches,
                                             std::int64_t micro_batches,
@@ -88,7 +90,14 @@ class CellRunner {
   void run_pieces(const core::ScheduleTable& table, const CellTimes& times, std::size_t r,
                   const std::vector<Piece>& pieces, core::SimTime arrival);
   core::SimTime finish(const core::ScheduleTable& table, const CellTimes& times);
-  void snapshot(std::vector<core::SimTime>& clocks, std::vector<std::int64_t>& rest) const;
+  // What later cells depend on: clocks and messages in flight, and the work that is queued.
+  struct Snapshot {
+    std::vector<core::SimTime> clocks;
+    std::vector<std::int64_t> rest;
+    // By how much all clocks have advanced since an earlier one, where nothing else has changed.
+    std::optional<core::SimTime> shift_from(const Snapshot& earlier) const;
+  };
+  void take(Snapshot& snapshot) const;
 
   std::vector<Rank> ranks_;
   std::vector<core::SimTime> forward_arrival_, backward_arrival_;  // by stage and micro-batch, -1 = not yet
