@@ -21,9 +21,10 @@ void fill_memory(const SimulatedStep& step, const Setting& setting, StepReport& 
   const Ran ran{step.graph, step.timeline, step.prices};
   const auto& framework = step.work.framework;
   report.memory_limit_GiB = core::in_gibibytes(setting.cluster.gpu.memory_usable);
+  const auto peaks = memory_peaks(ran);
   const auto ranks_per_stage = step.graph.ranks / static_cast<std::int32_t>(step.work.plan.pp);
   for (std::int64_t p = 0; p < step.work.plan.pp; ++p) {
-    const auto peak = memory_peak(ran, static_cast<std::int32_t>(p) * ranks_per_stage);
+    const auto& peak = peaks[static_cast<std::size_t>(p * ranks_per_stage)];
     StageMemory stage;
     stage.stage = p;
     for (auto s = p; s < step.work.plan.stages(); s += step.work.plan.pp) {
@@ -125,6 +126,7 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   auto& report = step.report;
   const Ran ran{step.graph, step.timeline, step.prices};
   report.plan = plan;
+  report.grain = grain;
   report.simulated_operations = step.graph.size();
   report.step_time_s = core::to_seconds(step.timeline.makespan).value + framework.step_overhead.value;
   fill_memory(step, setting, report);
