@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/graph/graph_writer.h"
 #include "core/graph/memory.h"
 #include "core/graph/step_graph.h"
 #include "core/graph/step_work.h"
@@ -14,8 +15,6 @@ namespace core {
 //   op:    every kernel and collective
 enum class Grain : std::uint8_t { cell, mixed, op };
 std::string_view name_of(Grain grain);
-
-enum class Fold : std::uint8_t { yes, no };
 
 // Adam over a rank's parameters: reads and writes main weights and moments, reads the gradient twice (norm, update), writes
 // the compute weights and clears the gradient.
