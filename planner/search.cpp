@@ -114,20 +114,30 @@ class BlockSearch {
     if (settled) {
       if (partial) result_.dominated += block_.families[*partial].plans();
       if (full) result_.dominated += 1;
-      return end;
-    }
-    if (!full) {
-      if (partial) choose_least_layers(block_.families[*partial], static_cast<std::int64_t>(*partial), false);
-    } else if (fits(block_.families[*full].plan)) {
-      const bool fewer =
-          partial && choose_least_layers(block_.families[*partial], static_cast<std::int64_t>(*partial), true);
-      if (fewer) ++result_.dominated;
-      else keep(block_.families[*full].plan, static_cast<std::int64_t>(*full));
-    } else if (partial) {
-      // Recompute of fewer layers takes no less.
-      result_.memory_rejected += block_.families[*partial].plans();
+    } else if (full) {
+      choose_full(*full, partial);
     }
     return end;
+  }
+
+  // Of full recompute on n layers the least n that fits; on all of them at last.
+  void choose_full(std::size_t full, std::optional<std::size_t> partial) {
+    const auto& plan = block_.families[full].plan;
+    const auto over = over_limit(plan);
+    const std::int64_t others = partial ? block_.families[*partial].plans() : 0;
+    std::int64_t layers = 0;
+    if (partial && over && *over <= saved_by_a_last_layer(plan)) layers = least_layers(block_.families[*partial]);
+    if (layers > 0) {
+      auto few = block_.families[*partial].plan;
+      few.recompute_layers = layers;
+      keep(few, static_cast<std::int64_t>(*partial));
+      result_.memory_rejected += layers - 1;
+      result_.dominated += others - layers + 1;
+      return;
+    }
+    result_.memory_rejected += others;
+    if (over && *over <= 0.0) keep(plan, static_cast<std::int64_t>(full));
+    else ++result_.memory_rejected;
   }
 
   static bool same_but_recompute(const ParallelPlan& a, const ParallelPlan& b) {
@@ -135,49 +145,62 @@ class BlockSearch {
            a.layout == b.layout && a.layers == b.layers;  // the rest is the block's
   }
 
-  // The least number of layers that fits: memory falls with it. `last_fits`: recompute of all layers does.
-  bool choose_least_layers(const Family& family, std::int64_t order, bool last_fits) {
+  // Memory falls with the number of recomputed layers, but for one step: when the last layer of a stage is recomputed too, its
+  // input is kept besides what its backward pass needs at once. So it falls between the sizes of stages, and recompute of all
+  // layers takes at most that input more than any less.
+  double saved_by_a_last_layer(const ParallelPlan& plan) {
+    const auto& framework = setting_.framework_of(plan);
+    const double input = worker_.pricer.bodies(plan).send_bytes + framework.allocation_unit.value;
+    return input * (1.0 + framework.fragmentation) + 1.0;
+  }
+  // The least number of layers that fits, 0 where none does.
+  std::int64_t least_layers(const Family& family) {
     auto plan = family.plan;
     const auto fits_with = [&](std::int64_t n) {
       plan.recompute_layers = n;
-      return fits_quietly(plan);
+      const auto over = over_limit(plan);
+      return over && *over <= 0.0;
     };
-    std::int64_t low = 0, high = family.most_layers;  // low does not fit, high does
-    if (!last_fits && !fits_with(high - 1)) {
-      result_.memory_rejected += family.plans();
-      return false;
+    auto sizes = core::layers_of_stages(plan, setting_.model.layers());
+    std::sort(sizes.begin(), sizes.end());
+    std::int64_t first = 1;
+    for (const auto size : sizes) {
+      if (size <= first) {
+        first = std::max(first, size);
+        continue;
+      }
+      if (fits_with(size - 1)) {
+        std::int64_t low = first - 1, high = size - 1;  // low does not fit, high does
+        while (high - low > 1) {
+          const auto middle = low + (high - low) / 2;
+          (fits_with(middle) ? high : low) = middle;
+        }
+        return high;
+      }
+      first = size;
     }
-    if (!last_fits) high = high - 1;
-    while (high - low > 1) {
-      const auto middle = low + (high - low) / 2;
-      (fits_with(middle) ? high : low) = middle;
-    }
-    result_.memory_rejected += std::min(low, family.most_layers - 1);
-    if (high == family.most_layers) return false;
-    plan.recompute_layers = high;
-    keep(plan, order);
-    result_.dominated += family.most_layers - 1 - high;
-    return true;
+    return 0;
   }
 
   bool fits(const ParallelPlan& plan) {
-    if (fits_quietly(plan)) return true;
+    const auto over = over_limit(plan);
+    if (over && *over <= 0.0) return true;
     ++result_.memory_rejected;
     return false;
   }
-  bool fits_quietly(const ParallelPlan& plan) {
-    // What stays all the step may settle it: no fit, and no near miss.
+  // By how much the fullest stage is over the limit. Nothing where what stays all the step is over it already, by more than
+  // the nearest miss: recompute cannot help, and the plan is not worth naming.
+  std::optional<double> over_limit(const ParallelPlan& plan) {
     worker_.pricer.resident_memory(plan, worker_.memory);
     const double at_least = most_memory() - limit_;
-    if (at_least > 0.0 && at_least >= result_.nearest_short) return false;
+    if (at_least > 0.0 && at_least >= result_.nearest_short) return std::nullopt;
     worker_.pricer.memory(plan, memory_table_, worker_.memory);
-    const double lacks = most_memory() - limit_;
-    if (lacks <= 0.0) return true;
-    if (lacks < result_.nearest_short) {
-      result_.nearest_short = lacks;
+    const double over = most_memory() - limit_;
+    if (over > 0.0 && over < result_.nearest_short) {
+      result_.nearest_short = over;
       result_.nearest = plan;
     }
-    return false;
+    return over;
   }
 
   double most_memory() const {

@@ -159,25 +159,24 @@ struct Expected {
   double all_reduce = 0, all_gather = 0, reduce_scatter = 0, send_receive = 0;
 };
 
+// Bytes of each kind of collective on every rank of every stage, at each grain, folded and not.
 void expect_bytes(const ModelSpec& model,
                   const std::string& text,
                   std::int64_t seq,
-                  const std::vector<Expected>& stages,
-                  Fold fold = Fold::yes) {
+                  const std::vector<Expected>& stages) {
   const auto plan = plans::plan(text);
   const auto work = plans::step(model, plan, seq);
-  const auto peers = fold == Fold::yes ? 1 : plan.tp * plan.dp;
-  for (const auto& graph : graphs(work, plan, fold)) {
-    for (std::int32_t r = 0; r < graph.ranks; ++r) {
-      const auto& expected = stages[static_cast<std::size_t>(r / peers)];
-      EXPECT_DOUBLE_EQ(graph.bytes(r, OpKind::all_reduce).value, expected.all_reduce)
-          << text << " rank " << r;
-      EXPECT_DOUBLE_EQ(graph.bytes(r, OpKind::all_gather).value, expected.all_gather)
-          << text << " rank " << r;
-      EXPECT_DOUBLE_EQ(graph.bytes(r, OpKind::reduce_scatter).value, expected.reduce_scatter)
-          << text << " rank " << r;
-      EXPECT_DOUBLE_EQ(graph.bytes(r, OpKind::send_receive).value, expected.send_receive)
-          << text << " rank " << r;
+  for (const auto fold : {Fold::yes, Fold::no}) {
+    for (const auto& graph : graphs(work, plan, fold)) {
+      for (std::int32_t r = 0; r < graph.ranks; ++r) {
+        const auto& expected = stages[static_cast<std::size_t>(r / (graph.ranks / plan.pp))];
+        const auto got = [&](OpKind kind) { return graph.bytes(r, kind).value; };
+        EXPECT_DOUBLE_EQ(got(OpKind::all_reduce), expected.all_reduce) << text << " rank " << r;
+        EXPECT_DOUBLE_EQ(got(OpKind::all_gather), expected.all_gather) << text << " rank " << r;
+        EXPECT_DOUBLE_EQ(got(OpKind::reduce_scatter), expected.reduce_scatter)
+            << text << " rank " << r;
+        EXPECT_DOUBLE_EQ(got(OpKind::send_receive), expected.send_receive) << text << " rank " << r;
+      }
     }
   }
 }
@@ -276,21 +275,17 @@ TEST(DataParallel, MovesEachStagesOwnParameters) {
   const auto model = load_model("tiny-llama");
   const double m = 4, b = 1, sends = m * sixteen_bits * b * 64 * 64;
   const double first = table + 3 * layer, second = layer + last;
-  for (const auto fold : {Fold::yes, Fold::no}) {
-    expect_bytes(model,
-                 "pp=2 dp=2 gbs=8 zero=1 layers=3/1",
-                 64,
-                 {{norm, 2 * first, 4 * first, sends}, {norm, 2 * second, 4 * second, sends}},
-                 fold);
-    // Interleaved: 3 boundaries, of which each rank sends over 2 forward and 1 back, or 1 and 2.
-    const double one = table + 2 * layer, other = 2 * layer + last;
-    expect_bytes(model,
-                 "pp=2x2 dp=2 gbs=8 zero=3",
-                 64,
-                 {{norm, m * 4 * one, m * 4 * one, 3 * sends},
-                  {norm, m * 4 * other, m * 4 * other, 3 * sends}},
-                 fold);
-  }
+  expect_bytes(model,
+               "pp=2 dp=2 gbs=8 zero=1 layers=3/1",
+               64,
+               {{norm, 2 * first, 4 * first, sends}, {norm, 2 * second, 4 * second, sends}});
+  // Interleaved: 3 boundaries, of which each rank sends over 2 forward and 1 back, or 1 and 2.
+  const double one = table + 2 * layer, other = 2 * layer + last;
+  expect_bytes(model,
+               "pp=2x2 dp=2 gbs=8 zero=3",
+               64,
+               {{norm, m * 4 * one, m * 4 * one, 3 * sends},
+                {norm, m * 4 * other, m * 4 * other, 3 * sends}});
 }
 
 // A tied table on two stages: the copies' gradients are summed between the first and the last.
