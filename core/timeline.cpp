@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/io/document.h"
 
 namespace core {
 
@@ -27,7 +28,7 @@ Timeline parse_timeline(std::string_view text) {
     SimTime start = 0, end = 0;
     if (!(words >> op >> start >> end) || op != t.start.size() || start < 0 || end < start) {
       throw InputError(fmt::format("timeline: line {}: found \"{}\", expected operation {}, its start and its end",
-                                   number, line, t.start.size()));
+                                   number, printable(line), t.start.size()));
     }
     t.start.push_back(start);
     t.end.push_back(end);

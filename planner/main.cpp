@@ -10,9 +10,11 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/io/document.h"
 #include "planner/answer.h"
 #include "planner/listing.h"
 #include "simulator/cli.h"
+#include "simulator/plan_flags.h"
 #include "simulator/version.h"
 
 namespace {
@@ -20,24 +22,25 @@ namespace {
 struct Options {
   simulator::Request request;
   std::string tokens, fix, objective = "time", format = "table", output, list, model_argument;
-  std::string tp, pp, vpp, dp, zero, mbs, recompute;
-  bool sp = false, quiet = false, reproducible = false;
+  simulator::PlanFlags flags;
+  bool quiet = false, reproducible = false;
   std::size_t top = 10;
   int threads = 0;
 };
 
 std::atomic<bool> interrupted{false};
 
-// Plan settings given as flags of their own say the same as --fix.
-std::string fixed_text(const Options& o) {
-  std::string text = o.fix;
-  const auto add = [&](const std::string& key, const std::string& value) {
-    if (!value.empty()) text += fmt::format(" {}={}", key, value);
-  };
-  add("tp", o.tp), add("pp", o.pp), add("vpp", o.vpp), add("dp", o.dp), add("zero", o.zero), add("mb", o.mbs);
-  add("recompute", o.recompute);
-  if (o.sp) text += " sp";
-  return text;
+// Degrees that cannot make up the GPUs are a mistake of the question, not a negative answer.
+void check_fixed_degrees(const planner::Question& q) {
+  std::int64_t product = 1;
+  std::string said;
+  for (const auto& key : q.fixed.keys) {
+    const auto& plan = q.fixed.plan;
+    const auto degree = key == "tp" ? plan.tp : key == "pp" ? plan.pp : key == "dp" ? plan.dp : 1;
+    if (degree > 1) said += fmt::format("{}{}={}", said.empty() ? "" : " x ", key, degree);
+    product *= degree;
+  }
+  if (q.gpus % product != 0) throw core::InputError(fmt::format("--fix: {} does not divide {} GPUs", said, q.gpus));
 }
 
 planner::Question question_of(const Options& o, const simulator::Setting& setting) {
@@ -47,7 +50,8 @@ planner::Question question_of(const Options& o, const simulator::Setting& settin
   q.global_batch = o.request.global_batch;
   q.seq = setting.seq;
   q.recipe = setting.recipe.name;
-  q.fixed = core::parse_plan(fixed_text(o), "--fix");
+  q.fixed = core::parse_plan(o.fix + " " + o.flags.text(), "--fix");
+  check_fixed_degrees(q);
   if (q.fixed.has_recipe && q.fixed.plan.recipe != q.recipe) {
     throw core::InputError(fmt::format("--fix: recipe={}: give the recipe with --recipe", q.fixed.plan.recipe));
   }
@@ -108,14 +112,18 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"time", "cost"}));
   app.add_option("--top", o.top, "plans to show")->capture_default_str()->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
   app.add_option("--fix", o.fix, "settings to hold, such as \"tp=8 pp=2\"");
-  app.add_option("--tp,--tensor-model-parallel-size", o.tp, "as --fix tp=N");
-  app.add_option("--pp,--pipeline-model-parallel-size", o.pp, "as --fix pp=N");
-  app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", o.vpp, "as --fix vpp=N");
-  app.add_option("--dp", o.dp, "as --fix dp=N");
-  app.add_option("--zero,--zero-stage", o.zero, "as --fix zero=N");
-  app.add_option("--mbs,--micro-batch-size", o.mbs, "as --fix mb=N");
-  app.add_option("--recompute", o.recompute, "as --fix recompute=...");
-  app.add_flag("--sp,--sequence-parallel", o.sp, "as --fix sp");
+  app.add_option("--tp,--tensor-model-parallel-size", o.flags.tp, "as tp=N of a plan");
+  app.add_option("--pp,--pipeline-model-parallel-size", o.flags.pp, "as pp=N");
+  app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", o.flags.vpp, "as vpp=N");
+  app.add_option("--cp,--context-parallel-size", o.flags.cp, "as cp=N (only 1 yet)");
+  app.add_option("--ep,--expert-model-parallel-size", o.flags.ep, "as ep=N (only 1 yet)");
+  app.add_option("--etp,--expert-tensor-parallel-size", o.flags.etp, "as etp=N (only 1 yet)");
+  app.add_option("--dp", o.flags.dp, "as dp=N");
+  app.add_option("--zero,--zero-stage", o.flags.zero, "as zero=N");
+  app.add_option("--mbs,--micro-batch-size", o.flags.mbs, "as mb=N");
+  app.add_option("--recompute", o.flags.recompute, "as recompute=...");
+  app.add_option("--schedule", o.flags.schedule, "as schedule=...");
+  app.add_flag("--sp,--sequence-parallel", o.flags.sp, "as sp");
   app.add_option("--threads", o.threads, "threads of the search; the answer does not depend on it")->check(CLI::NonNegativeNumber);
   app.add_option("--list", o.list, "names of models, gpus, nodes, clusters, recipes, schedules or frameworks");
   app.add_option("--format", o.format, "table, json, csv or markdown")->check(CLI::IsMember({"table", "json", "csv", "markdown"}));

@@ -217,15 +217,15 @@ class BlockSearch {
     worker_.pricer.cell_times(plan, worker_.times);
     const auto round = schedule_.round_micro_batches(block_.pp);
     for (std::size_t i = 0;; ++i) {
-      if (i == tables_.size()) tables_.push_back(longer_table(tables_.back().micro_batches, round));
+      if (i == tables_.size()) tables_.push_back(longer_table(tables_.back().micro_batches));
       const auto& table = tables_[i];
       if (table.micro_batches == block_.micro_batches) return worker_.runner.run(table, worker_.times);
       if (const auto time = worker_.runner.run_periodic(table, round, block_.micro_batches, worker_.times)) return *time;
     }
   }
-  core::ScheduleTable longer_table(std::int64_t micro_batches, std::int64_t round) const {
+  core::ScheduleTable longer_table(std::int64_t micro_batches) const {
     const auto missing = block_.micro_batches - micro_batches;
-    const auto added = std::min(missing, (3 * micro_batches + round - 1) / round * round);
+    const auto added = std::min(missing, (3 * micro_batches + block_.pp - 1) / block_.pp * block_.pp);
     return schedule_.table(block_.pp, block_.vpp, micro_batches + added);
   }
 

@@ -236,31 +236,75 @@ std::vector<CriticalPart> critical_path(const Ran& ran) {
   return out;
 }
 
-MemoryPeak memory_peak(const Ran& ran, std::int32_t rank) {
-  struct Change {
-    SimTime time;
-    std::int64_t bytes;
-    core::MemoryTerm term;
-  };
-  std::vector<Change> changes;
-  for (const auto& t : ran.graph.tensors) {
-    if (t.rank != rank) continue;
-    changes.push_back({ran.timeline.start[t.first], t.bytes, t.term});
-    changes.push_back({ran.timeline.end[t.last], -t.bytes, t.term});
+namespace {
+
+// A tensor's birth or death on a rank.
+struct Change {
+  SimTime time;
+  std::int64_t bytes;
+  core::MemoryTerm term;
+};
+
+// Tensors in the order of their last operations: a counting sort, since operations number as many as tensors.
+std::vector<std::uint32_t> by_last_operation(const core::StepGraph& graph) {
+  std::vector<std::uint32_t> begin(graph.size() + 1, 0);
+  for (const auto& t : graph.tensors) ++begin[t.last + 1];
+  for (std::size_t i = 0; i < graph.size(); ++i) begin[i + 1] += begin[i];
+  std::vector<std::uint32_t> order(graph.tensors.size());
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) order[begin[graph.tensors[i].last]++] = i;
+  return order;
+}
+
+// Operations of a rank are numbered as they run, so that this is all but always sorted already.
+void sort_by_time(std::vector<Change>& changes) {
+  const auto earlier = [](const Change& a, const Change& b) { return a.time < b.time; };
+  if (!std::is_sorted(changes.begin(), changes.end(), earlier)) {
+    std::stable_sort(changes.begin(), changes.end(), earlier);
   }
-  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-    return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
-  });
-  auto now = ran.graph.resident[static_cast<std::size_t>(rank)];
+}
+
+struct RankChanges {
+  std::vector<Change> births, deaths;
+};
+
+MemoryPeak peak_of(const RankChanges& changes, std::vector<std::int64_t> now) {
   std::int64_t resident = 0, held = 0;
   for (const auto bytes : now) resident += bytes;
   MemoryPeak peak{resident, 0, 0, now};
-  for (const auto& c : changes) {
-    now[core::index_of(c.term)] += c.bytes;
-    held += c.bytes;
-    if (resident + held > peak.bytes) peak = {resident + held, held, c.time, now};
+  std::size_t dead = 0;
+  for (const auto& birth : changes.births) {
+    // Deaths of the same instant come first.
+    for (; dead < changes.deaths.size() && changes.deaths[dead].time <= birth.time; ++dead) {
+      now[core::index_of(changes.deaths[dead].term)] -= changes.deaths[dead].bytes;
+      held -= changes.deaths[dead].bytes;
+    }
+    now[core::index_of(birth.term)] += birth.bytes;
+    held += birth.bytes;
+    if (resident + held > peak.bytes) peak = {resident + held, held, birth.time, now};
   }
   return peak;
 }
+
+}  // namespace
+
+std::vector<MemoryPeak> memory_peaks(const Ran& ran) {
+  std::vector<RankChanges> changes(static_cast<std::size_t>(ran.graph.ranks));
+  for (const auto& t : ran.graph.tensors) {
+    changes[static_cast<std::size_t>(t.rank)].births.push_back({ran.timeline.start[t.first], t.bytes, t.term});
+  }
+  for (const auto i : by_last_operation(ran.graph)) {
+    const auto& t = ran.graph.tensors[i];
+    changes[static_cast<std::size_t>(t.rank)].deaths.push_back({ran.timeline.end[t.last], t.bytes, t.term});
+  }
+  std::vector<MemoryPeak> peaks;
+  for (std::size_t r = 0; r < changes.size(); ++r) {
+    sort_by_time(changes[r].births);
+    sort_by_time(changes[r].deaths);
+    peaks.push_back(peak_of(changes[r], ran.graph.resident[r]));
+  }
+  return peaks;
+}
+
+MemoryPeak memory_peak(const Ran& ran, std::int32_t rank) { return memory_peaks(ran)[static_cast<std::size_t>(rank)]; }
 
 }  // namespace simulator

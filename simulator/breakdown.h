@@ -70,5 +70,6 @@ struct MemoryPeak {
   std::vector<std::int64_t> terms;
 };
 MemoryPeak memory_peak(const Ran& ran, std::int32_t rank);
+std::vector<MemoryPeak> memory_peaks(const Ran& ran);  // of every rank
 
 }  // namespace simulator

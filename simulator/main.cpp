@@ -8,8 +8,9 @@
 
 #include "core/error.h"
 #include "core/io/document.h"
-#include "planner/search.h"
+#include "planner/advice.h"
 #include "simulator/cli.h"
+#include "simulator/plan_flags.h"
 #include "simulator/report.h"
 #include "simulator/request.h"
 #include "simulator/trace.h"
@@ -20,6 +21,7 @@ namespace {
 struct Options {
   simulator::Request request;
   std::string plan, trace, memory_timeline, format = "table", output, tokens, grain = "mixed", graph;
+  simulator::PlanFlags flags;
   bool unfold = false, quiet = false, no_better = false;
 };
 
@@ -40,7 +42,10 @@ core::Grain grain_of(const std::string& name) {
 }
 
 core::ParallelPlan read_plan(Options& options, core::PlanText& text) {
-  text = core::parse_plan(plan_text(options.plan), "--plan");
+  if (options.plan.empty() && options.flags.text().empty()) {
+    throw core::InputError("--plan: missing, expected a plan such as \"tp=8 sp pp=4 dp=2 mb=1\"");
+  }
+  text = core::parse_plan(plan_text(options.plan) + " " + options.flags.text(), "--plan");
   auto& request = options.request;
   if (text.has_recipe) {
     if (!request.recipe.empty() && request.recipe != text.plan.recipe) {
@@ -55,83 +60,6 @@ core::ParallelPlan read_plan(Options& options, core::PlanText& text) {
     request.global_batch = text.plan.global_batch;
   }
   return text.plan;
-}
-
-// Single changes that make a plan fit, the fastest of those.
-struct Change {
-  core::ParallelPlan plan;
-  std::string what;
-};
-
-std::vector<Change> single_changes(const simulator::Setting& setting, const core::ParallelPlan& plan) {
-  std::vector<Change> out;
-  const auto add = [&](core::ParallelPlan changed, std::string what) {
-    if (!core::why_not(setting.model, changed, plan.gpus(), setting.seq)) out.push_back({std::move(changed), std::move(what)});
-  };
-  auto p = plan;
-  if (plan.recompute == core::Recompute::none) {
-    p.recompute = core::Recompute::selective;
-    add(p, "recompute=selective");
-  }
-  if (plan.recompute != core::Recompute::full) {
-    p = plan, p.recompute = core::Recompute::full;
-    const auto layers = core::layers_of_stages(plan, setting.model.layers());
-    for (std::int64_t n = 1; n < *std::max_element(layers.begin(), layers.end()); ++n) {
-      p.recompute_layers = n;
-      add(p, fmt::format("recompute=full:{}", n));
-    }
-    p.recompute_layers = 0;
-    add(p, "recompute=full");
-  }
-  for (int zero = plan.zero + 1; zero <= 3 && plan.dp > 1; ++zero) {
-    p = plan, p.zero = zero;
-    add(p, fmt::format("zero={}", zero));
-  }
-  if (!plan.sp && plan.tp > 1) {
-    p = plan, p.sp = true;
-    add(p, "sp");
-  }
-  for (auto mb = plan.micro_batch / 2; mb >= 1; mb /= 2) {
-    p = plan, p.micro_batch = mb;
-    add(p, fmt::format("mb={}", mb));
-  }
-  for (std::int64_t k = 2; k <= plan.dp; k *= 2) {
-    if (plan.dp % k != 0) continue;
-    p = plan, p.dp = plan.dp / k, p.tp = plan.tp * k;
-    add(p, fmt::format("tp={} dp={}", p.tp, p.dp));
-    p = plan, p.dp = plan.dp / k, p.pp = plan.pp * k;
-    if (p.layout == core::Layout::even && setting.model.layers() % p.stages() != 0) p.layout = core::Layout::slots;
-    add(p, fmt::format("pp={} dp={}", p.pp, p.dp));
-  }
-  return out;
-}
-
-std::optional<std::pair<std::string, simulator::StepReport>> smallest_change(const simulator::Setting& setting,
-                                                                             const simulator::Bench& bench,
-                                                                             const core::ParallelPlan& plan) {
-  std::optional<std::pair<std::string, simulator::StepReport>> best;
-  simulator::Pricer pricer(setting, bench);
-  std::vector<simulator::RankMemory> memory;
-  for (auto& change : single_changes(setting, plan)) {
-    const auto table = simulator::short_table(*core::find_schedule(change.plan.schedule), change.plan.pp,
-                                              change.plan.vpp, change.plan.micro_batches());
-    pricer.memory(change.plan, table, memory);
-    const auto most = std::max_element(memory.begin(), memory.end(),
-                                       [](const auto& a, const auto& b) { return a.total() < b.total(); });
-    if (static_cast<double>(most->total()) > setting.cluster.gpu.memory_usable.value) continue;
-    auto step = simulator::simulate_step(setting, bench, change.plan, core::Grain::cell, core::Fold::yes,
-                                         simulator::Detail::answer);
-    if (!best || step.report.step_time_s < best->second.step_time_s) best.emplace(change.what, std::move(step.report));
-  }
-  return best;
-}
-
-std::vector<planner::Ranked> better_plans(const simulator::Setting& setting, const simulator::Bench& bench,
-                                          const core::ParallelPlan& plan) {
-  planner::Question question{&setting.model, plan.gpus(), plan.global_batch, setting.seq, plan.recipe, {}};
-  planner::SearchOptions options;
-  options.keep = 3;
-  return planner::search(setting, bench, question, planner::axes_of(question), options).best;
 }
 
 int run(Options& options) {
@@ -156,13 +84,10 @@ int run(Options& options) {
   if (!options.memory_timeline.empty()) simulator::deliver(simulator::memory_timeline_csv(step), options.memory_timeline);
   if (!options.graph.empty()) simulator::deliver(core::to_text(step.graph), options.graph);
   const auto& report = step.report;
-  std::optional<std::pair<std::string, simulator::StepReport>> change;
-  if (report.fits == simulator::Fits::no) change = smallest_change(setting, bench, plan);
+  std::optional<planner::Change> change;
+  if (report.fits == simulator::Fits::no) change = planner::smallest_change(setting, bench, plan);
   std::vector<planner::Ranked> better;
-  if (!options.no_better) better = better_plans(setting, bench, plan);
-  std::erase_if(better, [&](const planner::Ranked& r) {
-    return report.fits != simulator::Fits::no && core::to_seconds(r.time).value >= report.step_time_s;
-  });
+  if (!options.no_better) better = planner::better_plans(setting, bench, report);
 
   std::string out;
   if (options.format == "json") {
@@ -175,9 +100,9 @@ int run(Options& options) {
     simulator::write_operations(json, report);
     json.key("smallest_change");
     if (change) {
-      json.begin_object().member("plan", core::to_text(change->second.plan)).member("what", change->first)
-          .member("peak_memory_GiB", change->second.peak_memory_GiB)
-          .member("step_time_s", change->second.step_time_s).end_object();
+      json.begin_object().member("plan", core::to_text(change->report.plan)).member("what", change->what)
+          .member("peak_memory_GiB", change->report.peak_memory_GiB)
+          .member("step_time_s", change->report.step_time_s).end_object();
     } else {
       json.null();
     }
@@ -196,8 +121,8 @@ int run(Options& options) {
                       setting.seq, core::to_text(plan), simulator::headline_text(setting, report, request.tokens),
                       simulator::verdict_text(report));
     if (change) {
-      out += fmt::format("smallest change that fits: {} ({:.1f} GiB, {} a step)\n", change->first,
-                         change->second.peak_memory_GiB, simulator::seconds_text(change->second.step_time_s));
+      out += fmt::format("smallest change that fits: {} ({:.1f} GiB, {} a step)\n", change->what,
+                         change->report.peak_memory_GiB, simulator::seconds_text(change->report.step_time_s));
     }
     for (const auto& r : better) {
       out += fmt::format("faster: {} ({})\n", core::to_text(r.plan), simulator::seconds_text(core::to_seconds(r.time).value));
@@ -230,7 +155,7 @@ int main(int argc, char** argv) {
   app.add_option("--gpus", r.gpus, "number of GPUs")->required()->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   app.add_option("--gpu", r.gpu, "shipped name, default h100-sxm");
   app.add_option("--cluster", r.cluster, "shipped name or file");
-  app.add_option("--plan,plan", options.plan, "plan text such as \"tp=8 sp pp=4 dp=2 mb=1 gbs=512\", or a file with one")->required();
+  app.add_option("--plan,plan", options.plan, "plan text such as \"tp=8 sp pp=4 dp=2 mb=1 gbs=512\", or a file with one");
   app.add_option("--seq,--seq-length", r.seq, "tokens of a sequence")->check(CLI::PositiveNumber);
   app.add_option("--gbs,--global-batch-size", r.global_batch, "sequences of a step")->check(CLI::PositiveNumber);
   app.add_option("--recipe", r.recipe, "numeric recipe");
@@ -238,6 +163,18 @@ int main(int argc, char** argv) {
   app.add_option("--attention", r.attention, "unfused, flash1, flash2 or flash3; default the GPU's best");
   app.add_option("--price", r.price, "$ a GPU-hour");
   app.add_option("--tokens", options.tokens, "tokens to train, for days and $, such as 1T");
+  app.add_option("--tp,--tensor-model-parallel-size", options.flags.tp, "as tp=N of a plan");
+  app.add_option("--pp,--pipeline-model-parallel-size", options.flags.pp, "as pp=N");
+  app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", options.flags.vpp, "as vpp=N");
+  app.add_option("--cp,--context-parallel-size", options.flags.cp, "as cp=N (only 1 yet)");
+  app.add_option("--ep,--expert-model-parallel-size", options.flags.ep, "as ep=N (only 1 yet)");
+  app.add_option("--etp,--expert-tensor-parallel-size", options.flags.etp, "as etp=N (only 1 yet)");
+  app.add_option("--dp", options.flags.dp, "as dp=N");
+  app.add_option("--zero,--zero-stage", options.flags.zero, "as zero=N");
+  app.add_option("--mbs,--micro-batch-size", options.flags.mbs, "as mb=N");
+  app.add_option("--recompute", options.flags.recompute, "as recompute=...");
+  app.add_option("--schedule", options.flags.schedule, "as schedule=...");
+  app.add_flag("--sp,--sequence-parallel", options.flags.sp, "as sp");
   app.add_option("--trace", options.trace, "write a Chrome/Perfetto trace");
   app.add_option("--memory-timeline", options.memory_timeline, "write memory over time as CSV");
   app.add_option("--graph", options.graph, "write the step graph as text");

@@ -49,11 +49,17 @@ PricedChain price_ops(const std::vector<core::BodyOp>& ops, const std::vector<co
   return out;
 }
 
-SimTime body_time(const std::vector<core::BodyOp>& ops, const std::vector<core::CommGroup>& groups,
-                  const Machine& machine, SimTime host, std::vector<std::pair<core::OpSpec, SimTime>>& known) {
+// Time of a body's operations, the host's launches included, and of the kernels in it.
+std::pair<SimTime, SimTime> body_time(const std::vector<core::BodyOp>& ops, const std::vector<core::CommGroup>& groups,
+                                      const Machine& machine, SimTime host,
+                                      std::vector<std::pair<core::OpSpec, SimTime>>& known) {
   const auto priced = price_ops(ops, groups, machine, known);
   const auto gpu = chain_time(priced.chain, priced.durations);
-  return std::max(gpu, static_cast<SimTime>(priced.chain.size()) * host);
+  SimTime kernels = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].scope == core::Scope::none) kernels += priced.durations[i];
+  }
+  return {std::max(gpu, static_cast<SimTime>(priced.chain.size()) * host), kernels};
 }
 
 }  // namespace
@@ -63,16 +69,15 @@ Bench::Bench(const Setting& setting) : topology_(setting.cluster), curves_(Curve
 Pricer::Pricer(const Setting& setting, const Bench& bench)
     : setting_(setting),
       bench_(bench),
-      compute_share_(bench.curves().at("overlap.compute_slowdown")),
-      communication_share_(bench.curves().at("overlap.comm_slowdown")) {}
+      slowdown_(slowdown_of(bench.curves())) {}
 
 BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, std::int64_t tp) {
   const std::vector<core::CommGroup> groups = {{"tp", 0, 1, tp}};
   const auto host = core::to_sim_time(framework.host_per_kernel);
   std::vector<std::pair<core::OpSpec, SimTime>> known;
   BodyPrice p;
-  p.forward = body_time(body.forward, groups, bench_.machine(), host, known);
-  p.backward = body_time(body.backward, groups, bench_.machine(), host, known);
+  std::tie(p.forward, p.forward_kernels) = body_time(body.forward, groups, bench_.machine(), host, known);
+  std::tie(p.backward, p.backward_kernels) = body_time(body.backward, groups, bench_.machine(), host, known);
   p.memory = core::body_memory(body, framework);
   p.parameters = body.parameters;
   p.gemm_parameters = body.gemm_parameters;
@@ -226,8 +231,15 @@ std::vector<core::BodyRange> Pricer::buckets(const core::ParallelPlan& plan) con
 namespace {
 
 struct RangePrice {
-  SimTime forward = 0, backward = 0;
+  SimTime forward = 0, backward = 0, forward_kernels = 0, backward_kernels = 0;
   double parameters = 0.0;
+
+  Piece forward_piece(const Slowdown& slowdown) const {
+    return {-1, forward, -1, overlap_rates(slowdown, kernel_share(forward_kernels, forward))};
+  }
+  Piece backward_piece(const Slowdown& slowdown) const {
+    return {-1, backward, -1, overlap_rates(slowdown, kernel_share(backward_kernels, backward))};
+  }
 };
 
 RangePrice sum_of(const std::vector<const BodyPrice*>& bodies, core::BodyRange range) {
@@ -235,6 +247,8 @@ RangePrice sum_of(const std::vector<const BodyPrice*>& bodies, core::BodyRange r
   for (auto i = range.begin; i < range.end; ++i) {
     p.forward += bodies[i]->forward;
     p.backward += bodies[i]->backward;
+    p.forward_kernels += bodies[i]->forward_kernels;
+    p.backward_kernels += bodies[i]->backward_kernels;
     p.parameters += bodies[i]->parameters;
   }
   return p;
@@ -242,7 +256,16 @@ RangePrice sum_of(const std::vector<const BodyPrice*>& bodies, core::BodyRange r
 
 }  // namespace
 
-// Zero 0 to 2: the first forward beside the gather of updated parameters, and the last backward (zero 2: each) beside the
+SimTime Pricer::gather_time(const core::ParallelPlan& plan, double parameters) {
+  return data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * parameters);
+}
+
+SimTime Pricer::reduce_time(const core::ParallelPlan& plan, double parameters) {
+  return data_time(plan.zero > 0 ? OpKind::reduce_scatter : OpKind::all_reduce, plan,
+                   setting_.recipe.gradient_reduce_bytes * parameters);
+}
+
+// Zero 0 to 2: the first forward with the gather of updated parameters, and the last backward (zero 2: each) with the
 // reduction of gradients, bucket by bucket.
 void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
   const bool reduces = plan.dp > 1 && (plan.zero == 2 || plan.overlap_gradients);
@@ -251,23 +274,20 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTime
   const auto& bodies = expanded_;
   auto ranges = buckets(plan);
   if (reduces) {
-    std::vector<Piece> pieces;
+    auto& pieces = plan.zero == 2 ? out.backward[s] : out.last_backward[s];
+    pieces.clear();
     for (const auto range : ranges) {
       const auto sum = sum_of(bodies, range);
-      const auto reduce = data_time(plan.zero > 0 ? OpKind::reduce_scatter : OpKind::all_reduce, plan,
-                                    setting_.recipe.gradient_reduce_bytes * sum.parameters);
-      pieces.push_back({-1, slowed(sum.backward, reduce, compute_share_), slowed(reduce, sum.backward, communication_share_)});
+      pieces.push_back(sum.backward_piece(slowdown_));
+      pieces.back().reduce = reduce_time(plan, sum.parameters);
     }
-    (plan.zero == 2 ? out.backward[s] : out.last_backward[s]) = std::move(pieces);
   }
   if (gathers_ahead(plan)) {
     std::reverse(ranges.begin(), ranges.end());
     for (const auto range : ranges) {
       const auto sum = sum_of(bodies, range);
-      const auto gather =
-          data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * sum.parameters);
-      out.first_forward[s].push_back(
-          {slowed(gather, sum.forward, communication_share_), slowed(sum.forward, gather, compute_share_), -1});
+      out.first_forward[s].push_back(sum.forward_piece(slowdown_));
+      out.first_forward[s].back().gather = gather_time(plan, sum.parameters);
     }
   }
 }
@@ -275,22 +295,19 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTime
 // Zero 3: every body is gathered before it runs, and its gradient reduced after.
 void Pricer::sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
   expand(stages_[s]);
-  const auto& bodies = expanded_;
+  const auto n = expanded_.size();
   out.forward[s].clear();
   out.backward[s].clear();
-  for (const auto* body : bodies) {
-    const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
-    out.forward[s].push_back({slowed(gather, body->forward, communication_share_),
-                              slowed(body->forward, gather, compute_share_), -1});
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto sum = sum_of(expanded_, {i, i + 1});
+    out.forward[s].push_back(sum.forward_piece(slowdown_));
+    out.forward[s].back().gather = gather_time(plan, sum.parameters);
   }
-  for (auto i = bodies.size(); i-- > 0;) {
-    const auto* body = bodies[i];
-    const auto gather = data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * body->parameters);
-    const auto reduce =
-        data_time(OpKind::reduce_scatter, plan, setting_.recipe.gradient_reduce_bytes * body->parameters);
-    out.backward[s].push_back({slowed(gather, body->backward, communication_share_, reduce),
-                               slowed(body->backward, gather + reduce, compute_share_),
-                               slowed(reduce, body->backward, communication_share_, gather)});
+  for (auto i = n; i-- > 0;) {
+    const auto sum = sum_of(expanded_, {i, i + 1});
+    out.backward[s].push_back(sum.backward_piece(slowdown_));
+    out.backward[s].back().gather = gather_time(plan, sum.parameters);
+    out.backward[s].back().reduce = reduce_time(plan, sum.parameters);
   }
 }
 
@@ -299,7 +316,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
   lay_out(plan, priced);
   const auto n = stages_.size();
   const auto pp = static_cast<std::size_t>(plan.pp);
-  out.gathers_wait = plan.zero == 3 && plan.dp > 1;
+  out.sharded = plan.zero == 3 && plan.dp > 1;
   for (auto* pieces : {&out.forward, &out.first_forward, &out.backward, &out.last_backward}) {
     pieces->resize(n);
     for (auto& p : *pieces) p.clear();
@@ -313,23 +330,23 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
     for (const auto& run : stages_[s].runs) {
       sum.forward += run.count * run.body->forward;
       sum.backward += run.count * run.body->backward;
+      sum.forward_kernels += run.count * run.body->forward_kernels;
+      sum.backward_kernels += run.count * run.body->backward_kernels;
       sum.parameters += static_cast<double>(run.count) * run.body->parameters;
     }
     parameters[s % pp] += sum.parameters;
-    if (out.gathers_wait) {
+    if (out.sharded) {
       sharded_pieces(plan, s, out);
       continue;
     }
-    out.forward[s].push_back({-1, sum.forward, -1});
-    out.backward[s].push_back({-1, sum.backward, -1});
+    out.forward[s].push_back(sum.forward_piece(slowdown_));
+    out.backward[s].push_back(sum.backward_piece(slowdown_));
     edge_pieces(plan, s, out);
     if (plan.dp > 1 && plan.zero < 2 && !plan.overlap_gradients) {
-      out.final_reduce[s % pp].push_back(data_time(plan.zero > 0 ? OpKind::reduce_scatter : OpKind::all_reduce, plan,
-                                                   setting_.recipe.gradient_reduce_bytes * sum.parameters));
+      out.final_reduce[s % pp].push_back(reduce_time(plan, sum.parameters));
     }
     if (plan.dp > 1 && (plan.zero == 1 || plan.zero == 2) && !plan.overlap_parameters) {
-      out.final_gather[s % pp].push_back(
-          data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * sum.parameters));
+      out.final_gather[s % pp].push_back(gather_time(plan, sum.parameters));
     }
   }
   out.send_forward.assign(pp, 0);
@@ -355,37 +372,61 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
   }
 }
 
+namespace {
+
+// What a rank has to do, alone on the GPU, and the highest rates at which its work overlaps.
+struct RankLoad {
+  SimTime compute = 0, data = 0;
+  OverlapRates rates{0, 0};
+
+  void add(const std::vector<Piece>& pieces, SimTime times) {
+    for (const auto& p : pieces) {
+      compute += times * p.compute;
+      data += times * (std::max<SimTime>(0, p.gather) + std::max<SimTime>(0, p.reduce));
+      rates.compute = std::max(rates.compute, p.rates.compute);
+      rates.communication = std::max(rates.communication, p.rates.communication);
+    }
+  }
+  // With the shorter of the two overlapped from start to end, at the highest rates: what it takes from the other is made
+  // up for alone. No order of the work is faster.
+  SimTime at_least() const {
+    constexpr auto full = OverlapRates::full_rate;
+    if (data == 0 || compute == 0) return std::max(compute, data);
+    const bool data_is_shorter = compute / rates.compute >= data / rates.communication;
+    const auto overlapped = data_is_shorter ? compute + data * (full - rates.compute) / rates.communication
+                                            : data + compute * (full - rates.communication) / rates.compute;
+    return std::min(overlapped, compute + data);
+  }
+};
+
+SimTime compute_of(const std::vector<Piece>& pieces) {
+  SimTime sum = 0;
+  for (const auto& p : pieces) sum += p.compute;
+  return sum;
+}
+
+}  // namespace
+
 SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const {
   const auto pp = static_cast<std::size_t>(plan.pp);
   const auto n = times.forward.size();
-  const auto compute = [](const std::vector<Piece>& pieces) {
-    SimTime sum = 0;
-    for (const auto& p : pieces) sum += p.compute;
-    return sum;
-  };
-  const auto data = [](const std::vector<Piece>& pieces) {
-    SimTime sum = 0;
-    for (const auto& p : pieces) sum += std::max<SimTime>(0, p.gather) + std::max<SimTime>(0, p.reduce);
-    return sum;
-  };
   const auto least = [&](const std::vector<Piece>& ordinary, const std::vector<Piece>& edge) {
-    return edge.empty() ? compute(ordinary) : std::min(compute(ordinary), compute(edge));
+    return edge.empty() ? compute_of(ordinary) : std::min(compute_of(ordinary), compute_of(edge));
   };
   const SimTime m = plan.micro_batches();
   SimTime before = 0, after = 0, bound = 0, slowest_optimizer = 0;
   for (const auto t : times.optimizer) slowest_optimizer = std::max(slowest_optimizer, t);
   for (std::size_t r = 0; r < pp; ++r) {
-    SimTime work = 0, traffic = 0;
+    RankLoad load;
     for (auto s = r; s < n; s += pp) {
       const auto& first = times.first_forward[s];
       const auto& last = times.last_backward[s];
-      // The first forward and the last backward of a stage are other cells even with one micro-batch.
-      work += (m - 1) * compute(times.forward[s]) + (first.empty() ? compute(times.forward[s]) : compute(first));
-      work += (m - 1) * compute(times.backward[s]) + (last.empty() ? compute(times.backward[s]) : compute(last));
-      traffic += (m - 1) * data(times.forward[s]) + (first.empty() ? data(times.forward[s]) : data(first));
-      traffic += (m - 1) * data(times.backward[s]) + (last.empty() ? data(times.backward[s]) : data(last));
+      load.add(times.forward[s], m - 1);
+      load.add(first.empty() ? times.forward[s] : first, 1);
+      load.add(times.backward[s], m - 1);
+      load.add(last.empty() ? times.backward[s] : last, 1);
     }
-    bound = std::max({bound, before + work + after, traffic});
+    bound = std::max({bound, before + load.compute + after, load.at_least()});
     before += least(times.forward[r], times.first_forward[r]) + times.send_forward[r];
     after += least(times.backward[r], times.last_backward[r]) + times.send_backward[r];
   }
@@ -398,9 +439,10 @@ core::ScheduleTable short_table(const core::Schedule& schedule,
                                 std::int64_t micro_batches) {
   const auto round = schedule.round_micro_batches(pp);
   if (round == 0) return schedule.table(pp, vpp, micro_batches);
-  // Warm-up takes up to p micro-batches (1F1B) or two rounds (interleaved); a few rounds more show the period.
+  // Warm-up takes up to p micro-batches (1F1B) or two rounds (interleaved); a few rounds more show the period, and what is
+  // left out is a multiple of it.
   const auto enough = (round == 1 ? 2 * pp : round) + 6 * round;
-  const auto left_out = std::max<std::int64_t>(0, micro_batches - enough) / round * round;
+  const auto left_out = std::max<std::int64_t>(0, micro_batches - enough) / pp * pp;
   return schedule.table(pp, vpp, micro_batches - left_out);
 }
 

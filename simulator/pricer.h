@@ -49,6 +49,7 @@ class Bench {
 // One body under a tp, sp and micro-batch: time and memory of both directions.
 struct BodyPrice {
   core::SimTime forward = 0, backward = 0;
+  core::SimTime forward_kernels = 0, backward_kernels = 0;  // of it, kernels
   core::BodyMemory memory;
   double parameters = 0.0, gemm_parameters = 0.0;
 };
@@ -104,6 +105,8 @@ class Pricer {
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);
   BodyPrice price(const core::Body& body, const core::Framework& framework, std::int64_t tp);
   core::SimTime data_time(core::OpKind kind, const core::ParallelPlan& plan, double bytes);
+  core::SimTime gather_time(const core::ParallelPlan& plan, double parameters);
+  core::SimTime reduce_time(const core::ParallelPlan& plan, double parameters);
   core::SimTime send_time(const core::ParallelPlan& plan, std::int64_t from, std::int64_t to, double bytes);
   std::vector<core::BodyRange> buckets(const core::ParallelPlan& plan) const;  // of expanded_
   void edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out);
@@ -112,7 +115,7 @@ class Pricer {
   const Setting& setting_;
   const Bench& bench_;
   std::map<std::tuple<std::int64_t, bool, std::int64_t, bool>, PricedBodies> bodies_;
-  double compute_share_, communication_share_;  // slowdown while a kernel and a collective overlap
+  Slowdown slowdown_;
   std::map<std::tuple<double, core::OpKind, std::int64_t, std::int64_t>, core::SimTime> data_times_;
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;
   std::vector<Stage> stages_;
@@ -121,8 +124,8 @@ class Pricer {
   BodyPrice output_;  // with the copy of a tied table where there is one
 };
 
-// A table long enough to show the schedule's steady state, and shorter than the plan's where it has more micro-batches:
-// micro-batches left out are whole rounds.
+// A table long enough to show the schedule's steady state, and shorter than the plan's where it has more micro-batches. What
+// is left out is a multiple of pp micro-batches, so of each round and period.
 core::ScheduleTable short_table(const core::Schedule& schedule, std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches);
 
 }  // namespace simulator

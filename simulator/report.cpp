@@ -51,7 +51,8 @@ void write_step(core::JsonWriter& json, const Setting& setting, const StepReport
       .member("sharding", sharding_text(plan))
       .member("peak_memory_GiB", report.peak_memory_GiB)
       .member("memory_limit_GiB", report.memory_limit_GiB)
-      .member("fullest_stage", report.fullest_stage);
+      .member("fullest_stage", report.fullest_stage)
+      .member("grain", core::name_of(report.grain));
   json.key("stages").begin_list();
   for (const auto& stage : report.stages) {
     json.begin_object().member("stage", stage.stage).member("layers", stage.layers)

@@ -21,9 +21,10 @@ void fill_memory(const SimulatedStep& step, const Setting& setting, StepReport& 
   const Ran ran{step.graph, step.timeline, step.prices};
   const auto& framework = step.work.framework;
   report.memory_limit_GiB = core::in_gibibytes(setting.cluster.gpu.memory_usable);
+  const auto peaks = memory_peaks(ran);
   const auto ranks_per_stage = step.graph.ranks / static_cast<std::int32_t>(step.work.plan.pp);
   for (std::int64_t p = 0; p < step.work.plan.pp; ++p) {
-    const auto peak = memory_peak(ran, static_cast<std::int32_t>(p) * ranks_per_stage);
+    const auto& peak = peaks[static_cast<std::size_t>(p * ranks_per_stage)];
     StageMemory stage;
     stage.stage = p;
     for (auto s = p; s < step.work.plan.stages(); s += step.work.plan.pp) {
@@ -118,16 +119,14 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   CORE_ASSERT(schedule != nullptr);
   const auto table = schedule->table(plan.pp, plan.vpp, plan.micro_batches());
   step.graph = core::lower(step.work, table, grain, fold);
-  step.prices = prices_of(step.graph, bench.machine(), framework, grain);
-  Slowdown slowdown;
-  if (grain != core::Grain::cell) {
-    slowdown = {bench.curves().at("overlap.compute_slowdown"), bench.curves().at("overlap.comm_slowdown")};
-  }
-  step.timeline = run(step.graph, durations_of(step.prices), slowdown);
+  step.prices = prices_of(step.graph, bench.machine(), framework);
+  step.timeline =
+      run(step.graph, durations_of(step.prices), slowdown_of(bench.curves()), kernel_shares_of(step.prices));
 
   auto& report = step.report;
   const Ran ran{step.graph, step.timeline, step.prices};
   report.plan = plan;
+  report.grain = grain;
   report.simulated_operations = step.graph.size();
   report.step_time_s = core::to_seconds(step.timeline.makespan).value + framework.step_overhead.value;
   fill_memory(step, setting, report);

@@ -38,6 +38,7 @@ struct StepReport {
   std::vector<CriticalPart> critical;
   std::vector<std::string> groups;  // what each kind of collective spans
   std::vector<std::string> notes;
+  core::Grain grain = core::Grain::mixed;  // that the numbers come from
   std::size_t simulated_operations = 0;
 };
 

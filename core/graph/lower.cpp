@@ -153,21 +153,6 @@ class Lowering {
     return cell_spec_.back();
   }
 
-  // At cell grain, rates are fixed: a cell knows what runs beside it (n and k: the gather and the reduce, one-based), and
-  // a collective what computes beside it (m: the cell, one-based; n: another collective beside the same cell), so that
-  // pricing can let them slow each other.
-  struct Beside {
-    bool any = false;
-    std::optional<std::uint32_t> gather, reduce;
-  };
-  std::uint32_t cell_beside(std::uint32_t cell, const Beside& beside) {
-    if (!beside.gather && !beside.reduce) return cell;
-    auto spec = graph_.specs[cell];
-    spec.n = beside.gather ? *beside.gather + 1 : 0;
-    spec.k = beside.reduce ? *beside.reduce + 1 : 0;
-    return find_or_add(spec);
-  }
-
   // --- operations ------------------------------------------------------------------------------------------
   OpId begin_op(std::uint32_t spec, OpKey key, bool recompute = false) {
     graph_.spec.push_back(spec);
@@ -230,10 +215,8 @@ class Lowering {
   }
 
   // Bodies [begin, end) of a stage for one micro-batch, on all ranks of pipeline rank p: as one cell, or op by op.
-  void run_cell(std::int64_t p, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch,
-                const Beside& beside) {
-    const auto spec = grain_ == Grain::cell ? cell_beside(cell_of(stage, range, direction), beside)
-                                            : cell_of(stage, range, direction);
+  void run_cell(std::int64_t p, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch) {
+    const auto spec = cell_of(stage, range, direction);
     const auto phase = direction == Direction::forward ? Phase::forward : Phase::backward;
     each_rank_of(p, [&](std::int32_t r) {
       const auto id = compute(r, spec,
@@ -299,7 +282,7 @@ class Lowering {
     const auto transient =
         (direction == Direction::forward ? cell.forward_peak : cell.backward_peak) - cell.saved();
     if (transient > 0) graph_.tensors.push_back({first, last, r, MemoryTerm::activations, transient});
-    if (range.begin == 0 && range.end == bodies.size() && runs_whole(stage, micro_batch)) {
+    if (whole_[cell_index(stage, micro_batch)]) {
       saved(r, stage, range, direction, micro_batch, first, last);
     } else {
       for (auto i = range.begin; i < range.end; ++i) {
@@ -307,11 +290,8 @@ class Lowering {
       }
     }
   }
-  // Whether both directions of a micro-batch run as one cell.
-  bool runs_whole(std::size_t stage, std::uint32_t micro_batch) const {
-    if (grain_ == Grain::op) return false;
-    if (work_.plan.dp > 1 && work_.plan.zero >= 2) return false;
-    return micro_batch != first_forward_[stage] && micro_batch != last_backward_[stage];
+  std::size_t cell_index(std::size_t stage, std::uint32_t micro_batch) const {
+    return stage * static_cast<std::size_t>(table_.micro_batches) + micro_batch;
   }
   void saved(std::int32_t r, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch,
              OpId first, OpId last) {
@@ -359,21 +339,48 @@ class Lowering {
       each_rank_of(p, [&](std::int32_t) { graph_.resident.emplace_back(m.begin(), m.end()); });
     }
     for (const auto& body : work_.bodies) memory_.push_back(body_memory(body, work_.framework));
+    plan_pieces();
+    finished_.assign(static_cast<std::size_t>(table_.micro_batches), false);
+    CORE_ASSERT(work_.stages.size() < 4096 && table_.micro_batches < (std::int64_t{1} << 24));
+    arrived_.resize(work_.stages.size() * 2);
+  }
+
+  // Which actions of a rank are written in pieces: all at op grain; at mixed grain, where data-parallel communication may
+  // run beside them. That is every action where each micro-batch communicates; else those up to the last first forward of
+  // the rank's stages, whose parameters are gathered ahead, and those from the first last backward on. The saved tensors of
+  // a micro-batch are one where both of its actions run as one operation each.
+  void plan_pieces() {
+    const auto& plan = work_.plan;
+    const bool edges_only = plan.dp == 1 || plan.zero < 2;
+    whole_.assign(work_.stages.size() * static_cast<std::size_t>(table_.micro_batches), true);
     first_forward_.assign(work_.stages.size(), 0);
     last_backward_.assign(work_.stages.size(), 0);
     for (const auto& actions : table_.ranks) {
-      for (auto a = actions.rbegin(); a != actions.rend(); ++a) {
-        if (a->kind == Action::Kind::forward) first_forward_[a->stage] = a->micro_batch;
+      auto& [head, tail] = unrolled_.emplace_back(0, actions.size());
+      std::vector<bool> seen(work_.stages.size(), false);
+      for (std::size_t i = 0; i < actions.size(); ++i) {
+        const auto& a = actions[i];
+        if (a.kind != Action::Kind::forward || seen[a.stage]) continue;
+        seen[a.stage] = true;
+        first_forward_[a.stage] = a.micro_batch;
+        if (gathers_ahead()) head = i + 1;
       }
-      for (const auto& a : actions) {
-        if (a.kind != Action::Kind::forward) last_backward_[a.stage] = a.micro_batch;
+      seen.assign(seen.size(), false);
+      for (auto i = actions.size(); i-- > 0;) {
+        const auto& a = actions[i];
+        if (a.kind == Action::Kind::forward || seen[a.stage]) continue;
+        seen[a.stage] = true;
+        last_backward_[a.stage] = a.micro_batch;
+        if (plan.dp > 1 && plan.overlap_gradients) tail = i;
+      }
+      if (grain_ == Grain::cell) head = 0, tail = actions.size();
+      if (grain_ == Grain::op || (grain_ == Grain::mixed && !edges_only)) head = actions.size();
+      for (std::size_t i = 0; i < actions.size(); ++i) {
+        const auto& a = actions[i];
+        const auto edge = a.kind == Action::Kind::forward ? first_forward_[a.stage] : last_backward_[a.stage];
+        if (i < head || i >= tail || !edges_only || a.micro_batch == edge) whole_[cell_index(a.stage, a.micro_batch)] = false;
       }
     }
-    finished_.assign(static_cast<std::size_t>(table_.micro_batches), false);
-    CORE_ASSERT(work_.stages.size() < 4096 && table_.micro_batches < (std::int64_t{1} << 24));
-    forward_left_.assign(work_.stages.size(), table_.micro_batches);
-    backward_left_.assign(work_.stages.size(), table_.micro_batches);
-    arrived_.resize(work_.stages.size() * 2);
   }
 
   void walk() {
@@ -383,7 +390,7 @@ class Lowering {
       moved = false;
       for (std::size_t p = 0; p < table_.ranks.size(); ++p) {
         while (next[p] < table_.ranks[p].size() && ready(table_.ranks[p][next[p]])) {
-          run_action(static_cast<std::int64_t>(p), table_.ranks[p][next[p]++]);
+          run_action(static_cast<std::int64_t>(p), next[p]++);
           moved = true;
         }
       }
@@ -402,11 +409,15 @@ class Lowering {
     return inbox(a.stage, true).contains(a.micro_batch);
   }
 
-  void run_action(std::int64_t p, const Action& a) {
+  void run_action(std::int64_t p, std::size_t index) {
+    const auto& a = table_.ranks[static_cast<std::size_t>(p)][index];
     const bool backward = a.kind != Action::Kind::forward;
     const std::size_t stage = a.stage;
+    const auto [head, tail] = unrolled_[static_cast<std::size_t>(p)];
+    unroll_ = index < head || index >= tail;
     receive(p, stage, backward, a.micro_batch);
-    if (backward) run_backward(p, stage, a.micro_batch);
+    if (work_.plan.zero == 3 && work_.plan.dp > 1) run_sharded(p, index);
+    else if (backward) run_backward(p, stage, a.micro_batch);
     else run_forward(p, stage, a.micro_batch);
     send(p, stage, backward, a.micro_batch);
   }
@@ -441,102 +452,79 @@ class Lowering {
 
   void run_forward(std::int64_t p, std::size_t stage, std::uint32_t micro_batch) {
     const BodyRange all{0, work_.stages[stage].bodies.size()};
-    const bool first = forward_left_[stage]-- == table_.micro_batches;
-    if (work_.plan.zero == 3 && work_.plan.dp > 1) {
-      run_gathered(p, stage, Direction::forward, micro_batch, first);
-      return;
-    }
-    if (first && gathers_ahead()) {
+    if (micro_batch == first_forward_[stage] && gathers_ahead()) {
       auto buckets = buckets_of(work_, stage, true);
       std::reverse(buckets.begin(), buckets.end());
       for (const auto bucket : buckets) {
         gather_parameters(p, stage, bucket);
-        run_range(p, stage, bucket, Direction::forward, micro_batch,
-                  {true, gather_spec(stage, bucket, Direction::forward), std::nullopt});
+        run_range(p, stage, bucket, Direction::forward, micro_batch);
       }
       return;
     }
-    run_range(p, stage, all, Direction::forward, micro_batch, {});
+    run_range(p, stage, all, Direction::forward, micro_batch);
   }
 
   void run_backward(std::int64_t p, std::size_t stage, std::uint32_t micro_batch) {
     const auto& plan = work_.plan;
     const BodyRange all{0, work_.stages[stage].bodies.size()};
-    const bool last = --backward_left_[stage] == 0;
-    if (plan.zero == 3 && plan.dp > 1) {
-      run_gathered(p, stage, Direction::backward, micro_batch, last);
-      return;
-    }
-    if (plan.zero == 2 && plan.dp > 1) {
+    const bool last = micro_batch == last_backward_[stage];
+    if (plan.dp > 1 && (plan.zero == 2 || (last && plan.overlap_gradients))) {
       for (const auto bucket : buckets_of(work_, stage, true)) {
-        run_range(p, stage, bucket, Direction::backward, micro_batch, {last, std::nullopt, reduce_spec(stage, bucket)});
+        run_range(p, stage, bucket, Direction::backward, micro_batch);
         reduce(p, stage, bucket, micro_batch);
       }
       return;
     }
-    if (last && plan.dp > 1 && plan.overlap_gradients) {
-      for (const auto bucket : buckets_of(work_, stage, true)) {
-        run_range(p, stage, bucket, Direction::backward, micro_batch, {true, std::nullopt, reduce_spec(stage, bucket)});
-        reduce(p, stage, bucket, micro_batch);
-      }
-      return;
-    }
-    run_range(p, stage, all, Direction::backward, micro_batch, {});
+    run_range(p, stage, all, Direction::backward, micro_batch);
   }
 
-  // `beside`: what data-parallel communication runs beside these bodies; `any` also where mixed grain unrolls them.
-  void run_range(std::int64_t p, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch,
-                 const Beside& beside) {
-    if (grain_ == Grain::op || (grain_ == Grain::mixed && beside.any)) {
-      run_ops(p, stage, range, direction, micro_batch);
-    } else {
-      run_cell(p, stage, range, direction, micro_batch, beside);
-    }
+  void run_range(std::int64_t p, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch) {
+    if (unroll_) run_ops(p, stage, range, direction, micro_batch);
+    else run_cell(p, stage, range, direction, micro_batch);
   }
 
-  // Fully sharded bodies. A body's parameters are gathered before the body ahead of it runs, so that the gather does not
-  // queue behind that body's reduction; it waits until the body before that one is done, since at most two gathered bodies
-  // are alive (FSDP's prefetch of one).
-  void run_gathered(std::int64_t p, std::size_t stage, Direction direction, std::uint32_t micro_batch, bool edge) {
-    const auto n = work_.stages[stage].bodies.size();
-    const auto at = [&](std::size_t i) { return direction == Direction::forward ? i : n - 1 - i; };
-    std::vector<std::vector<OpId>> gathered(n);
-    gathered[0] = gather_body(p, stage, at(0), direction, micro_batch, false);
+  // Fully sharded: each body is a unit whose parameters are gathered before it runs. The next unit of the rank is gathered
+  // while this one runs, ahead of the reduction of this one's gradients, and no earlier than the unit before has been freed:
+  // at most two gathered bodies are alive (FSDP's prefetch of one).
+  struct Unit {
+    std::size_t action = 0, body = 0;
+  };
+  void run_sharded(std::int64_t p, std::size_t index) {
+    const auto& a = table_.ranks[static_cast<std::size_t>(p)][index];
+    const auto direction = a.kind == Action::Kind::forward ? Direction::forward : Direction::backward;
+    const auto n = work_.stages[a.stage].bodies.size();
     for (std::size_t i = 0; i < n; ++i) {
-      if (i + 1 < n) gathered[i + 1] = gather_body(p, stage, at(i + 1), direction, micro_batch, true);
-      std::size_t k = 0;
-      each_rank_of(p, [&](std::int32_t r) { lane(r).joins.push_back(gathered[i][k++]); });
-      const BodyRange body{at(i), at(i) + 1};
-      Beside beside{edge, gather_spec(stage, body, direction), std::nullopt};
-      if (direction == Direction::backward) beside.reduce = reduce_spec(stage, body);
-      run_range(p, stage, body, direction, micro_batch, beside);
-      each_rank_of(p, [&](std::int32_t r) {
-        auto& history = units_[r];
-        history.second = history.first;
-        history.first = *lane(r).last;
-      });
-      if (direction == Direction::backward) reduce(p, stage, body, micro_batch);
+      const auto body = direction == Direction::forward ? i : n - 1 - i;
+      if (!units_.contains(rank(p, 0, 0))) gather_unit(p, {index, body});
+      each_rank_of(p, [&](std::int32_t r) { lane(r).joins.push_back(*units_[r].gather); });
+      if (const auto next = unit_after(p, index, i)) gather_unit(p, *next);
+      run_range(p, a.stage, {body, body + 1}, direction, a.micro_batch);
+      each_rank_of(p, [&](std::int32_t r) { units_[r].freed = *lane(r).last; });
+      if (direction == Direction::backward) reduce(p, a.stage, {body, body + 1}, a.micro_batch);
     }
   }
-  // The gather of a body for each rank of a stage; `ahead` of the body before it.
-  std::vector<OpId> gather_body(std::int64_t p, std::size_t stage, std::size_t body, Direction direction,
-                                std::uint32_t micro_batch, bool ahead) {
-    const auto spec = gather_spec(stage, {body, body + 1}, direction);
-    std::vector<OpId> of_rank(static_cast<std::size_t>(dp_ * tp_));
+  std::optional<Unit> unit_after(std::int64_t p, std::size_t index, std::size_t place) const {
+    const auto& actions = table_.ranks[static_cast<std::size_t>(p)];
+    auto from = place + 1;
+    for (; index < actions.size(); ++index, from = 0) {
+      const auto n = work_.stages[actions[index].stage].bodies.size();
+      if (from < n) return Unit{index, actions[index].kind == Action::Kind::forward ? from : n - 1 - from};
+    }
+    return std::nullopt;
+  }
+  void gather_unit(std::int64_t p, Unit unit) {
+    const auto& a = table_.ranks[static_cast<std::size_t>(p)][unit.action];
+    const auto spec = gather_spec(a.stage, {unit.body, unit.body + 1});
     for (const auto& members : data_groups(p)) {
-      const auto id = begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(body),
-                                      Phase::parameter_gather,
-                                      direction == Direction::backward ? std::uint16_t{1} : std::uint16_t{0}, micro_batch});
+      const auto id = begin_op(spec, {a.stage, static_cast<std::uint16_t>(unit.body), Phase::parameter_gather,
+                                      static_cast<std::uint16_t>(a.kind == Action::Kind::forward ? 0 : 1), a.micro_batch});
       for (const auto r : members) {
-        const auto& history = units_[r];
-        const auto& done = ahead ? history.first : history.second;
-        if (done) depend(*done);
+        if (units_[r].freed) depend(*units_[r].freed);
+        units_[r].gather = id;
       }
       for (const auto r : members) occupy(r, Stream::data);
       end_op();
-      for (const auto r : members) of_rank[static_cast<std::size_t>(r - rank(p, 0, 0))] = id;
     }
-    return of_rank;
   }
 
   bool gathers_ahead() const {
@@ -547,36 +535,18 @@ class Lowering {
     for (auto i = range.begin; i < range.end; ++i) sum += work_.bodies[work_.stages[stage].bodies[i]].parameters;
     return sum;
   }
-  OpSpec plain_gather(std::size_t stage, BodyRange range) const {
-    return collective(OpKind::all_gather, "parameter_all_gather",
-                      work_.recipe.parameter_gather_bytes * range_parameters(stage, range), data_group_);
+  std::uint32_t gather_spec(std::size_t stage, BodyRange range) {
+    return find_or_add(collective(OpKind::all_gather, "parameter_all_gather",
+                                  work_.recipe.parameter_gather_bytes * range_parameters(stage, range), data_group_));
   }
-  OpSpec plain_reduce(std::size_t stage, BodyRange range) const {
+  std::uint32_t reduce_spec(std::size_t stage, BodyRange range) {
     const bool sharded = work_.plan.zero > 0;
-    return collective(sharded ? OpKind::reduce_scatter : OpKind::all_reduce,
-                      sharded ? "gradient_reduce_scatter" : "gradient_all_reduce",
-                      work_.recipe.gradient_reduce_bytes * range_parameters(stage, range), data_group_);
-  }
-  // At cell grain a collective knows the cell that computes beside it, and in a fully sharded backward pass the other
-  // collective that shares that cell with it.
-  std::uint32_t gather_spec(std::size_t stage, BodyRange range, std::optional<Direction> beside) {
-    auto spec = plain_gather(stage, range);
-    if (grain_ == Grain::cell && beside) {
-      spec.m = cell_of(stage, range, *beside) + 1;
-      if (*beside == Direction::backward) spec.n = find_or_add(plain_reduce(stage, range)) + 1;
-    }
-    return find_or_add(spec);
-  }
-  std::uint32_t reduce_spec(std::size_t stage, BodyRange range, bool beside = true) {
-    auto spec = plain_reduce(stage, range);
-    if (grain_ == Grain::cell && beside) {
-      spec.m = cell_of(stage, range, Direction::backward) + 1;
-      if (work_.plan.zero == 3) spec.n = find_or_add(plain_gather(stage, range)) + 1;
-    }
-    return find_or_add(spec);
+    return find_or_add(collective(sharded ? OpKind::reduce_scatter : OpKind::all_reduce,
+                                  sharded ? "gradient_reduce_scatter" : "gradient_all_reduce",
+                                  work_.recipe.gradient_reduce_bytes * range_parameters(stage, range), data_group_));
   }
   void gather_parameters(std::int64_t p, std::size_t stage, BodyRange range) {
-    const auto spec = gather_spec(stage, range, Direction::forward);
+    const auto spec = gather_spec(stage, range);
     for (const auto& members : data_groups(p)) {
       const auto id = begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(range.begin),
                                       Phase::parameter_gather, 0, 0});
@@ -585,8 +555,8 @@ class Lowering {
       for (const auto r : members) lane(r).joins.push_back(id);
     }
   }
-  void reduce(std::int64_t p, std::size_t stage, BodyRange range, std::uint32_t micro_batch, bool beside = true) {
-    const auto spec = reduce_spec(stage, range, beside);
+  void reduce(std::int64_t p, std::size_t stage, BodyRange range, std::uint32_t micro_batch) {
+    const auto spec = reduce_spec(stage, range);
     for (const auto& members : data_groups(p)) {
       begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(range.begin),
                       Phase::gradient_reduce, 0, micro_batch});
@@ -603,7 +573,7 @@ class Lowering {
     for (auto s = p; s < plan.stages(); s += plan.pp) {
       const auto stage = static_cast<std::size_t>(s);
       reduce(p, stage, {0, work_.stages[stage].bodies.size()},
-             static_cast<std::uint32_t>(table_.micro_batches - 1), false);
+             static_cast<std::uint32_t>(table_.micro_batches - 1));
     }
   }
 
@@ -630,7 +600,7 @@ class Lowering {
   void gather_at_the_end(std::int64_t p) {
     for (auto s = p; s < work_.plan.stages(); s += work_.plan.pp) {
       const auto stage = static_cast<std::size_t>(s);
-      const auto spec = gather_spec(stage, {0, work_.stages[stage].bodies.size()}, std::nullopt);
+      const auto spec = gather_spec(stage, {0, work_.stages[stage].bodies.size()});
       for (const auto& members : data_groups(p)) {
         begin_op(spec, {static_cast<std::uint16_t>(stage), 0, Phase::parameter_gather, 0, 0});
         for (const auto r : members) depend_on_lane(lane(r));
@@ -667,12 +637,18 @@ class Lowering {
   std::map<std::int16_t, std::optional<std::uint32_t>> send_specs_;
   std::map<std::tuple<std::size_t, std::size_t, std::size_t, Direction>, std::optional<std::uint32_t>> cells_;
   std::vector<BodyMemory> memory_;
-  std::vector<std::uint32_t> first_forward_, last_backward_;
+  std::vector<std::uint32_t> first_forward_, last_backward_;  // micro-batch, by stage
+  std::vector<std::pair<std::size_t, std::size_t>> unrolled_;  // by pipeline rank: actions before and from here on
+  bool unroll_ = false;                                        // the action that is being written
+  std::vector<bool> whole_;                                    // by stage and micro-batch
   std::vector<bool> finished_;  // last stage's forward, by micro-batch
-  std::vector<std::int64_t> forward_left_, backward_left_;
   std::vector<std::map<std::uint32_t, std::vector<OpId>>> arrived_;
   std::unordered_map<std::uint64_t, std::size_t> open_;
-  std::map<std::int32_t, std::pair<std::optional<OpId>, std::optional<OpId>>> units_;
+  struct Units {
+    std::optional<OpId> gather;  // of the next unit
+    std::optional<OpId> freed;   // end of the last unit
+  };
+  std::map<std::int32_t, Units> units_;
 };
 
 }  // namespace

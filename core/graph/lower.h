@@ -10,7 +10,7 @@ namespace core {
 // Grain of a lowering.
 //   cell:  one operation a schedule cell, for ranking (more where something overlaps it: a bucket of the last
 //          backward, a unit of a sharded layer)
-//   mixed: operations where a cell overlaps data-parallel communication, cells elsewhere
+//   mixed: operations where data-parallel communication may run beside them, cells elsewhere; the same times as op
 //   op:    every kernel and collective
 enum class Grain : std::uint8_t { cell, mixed, op };
 std::string_view name_of(Grain grain);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/io/document.h"
 
 namespace core {
 
@@ -33,7 +34,7 @@ std::size_t index_of(const Names& names, std::string_view name, std::string_view
       known.append(known.empty() ? "" : ", ").append(each);
     }
     throw InputError(std::string(what) + ": expected one of " + known + ", found \"" +
-                     std::string(name) + "\"");
+                     printable(name) + "\"");
   }
   return static_cast<std::size_t>(found - names.begin());
 }

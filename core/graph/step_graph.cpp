@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/io/document.h"
 
 namespace core {
 
@@ -35,7 +36,7 @@ class LineReader {
   LineReader(const std::string& line, std::int64_t number) : words_(line), number_(number) {}
 
   [[noreturn]] void refuse(std::string_view found, std::string_view expected) const {
-    throw InputError(fmt::format("step graph: line {}: found \"{}\", expected {}", number_, found, expected));
+    throw InputError(fmt::format("step graph: line {}: found \"{}\", expected {}", number_, printable(found), expected));
   }
   std::optional<std::string> next() {
     std::string word;
@@ -194,10 +195,10 @@ void check_cells(const StepGraph& g) {
   for (const auto& s : g.specs) {
     const auto chain = s.kind == OpKind::cell ? s.m : s.kind == OpKind::host ? s.n : 0;
     if (chain < 0 || (chain > 0 && chain >= static_cast<std::int64_t>(g.chains.size()))) {
-      throw InputError(fmt::format("step graph: {} has no chain {}", s.name, chain));
+      throw InputError(fmt::format("step graph: {} has no chain {}", printable(s.name), chain));
     }
     if (s.group >= static_cast<std::int64_t>(g.groups.size())) {
-      throw InputError(fmt::format("step graph: {} has no group {}", s.name, s.group));
+      throw InputError(fmt::format("step graph: {} has no group {}", printable(s.name), s.group));
     }
   }
 }

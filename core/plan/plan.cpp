@@ -17,7 +17,7 @@ namespace core {
 
 namespace {
 
-constexpr std::int64_t largest = std::int64_t{1} << 40;
+constexpr std::int64_t largest = std::int64_t{1} << 20;  // products of three stay far from overflow
 
 struct Word {
   std::string_view key, value;
@@ -51,13 +51,13 @@ class Reader {
 
   void read(const Word& word) {
     if (!seen_.emplace(word.key).second) {
-      throw InputError(fmt::format("{}: {}: given twice, expected once", what_, word.key));
+      throw InputError(fmt::format("{}: {}: given twice, expected once", what_, printable(word.key)));
     }
     word_ = word;
     out_.keys.emplace_back(word.key);
     if (word.key == "sp") return read_sp();
     if (!word.has_value) {
-      throw InputError(fmt::format("{}: found \"{}\", expected key=value{}", what_, word.key, hint()));
+      throw InputError(fmt::format("{}: found \"{}\", expected key=value{}", what_, printable(word.key), hint()));
     }
     if (word.key == "tp") plan_.tp = positive(word.value);
     else if (word.key == "pp") read_pp();
@@ -73,13 +73,13 @@ class Reader {
     else if (word.key == "recipe") plan_.recipe = std::string(word.value), out_.has_recipe = true;
     else if (word.key == "cp" || word.key == "ep" || word.key == "etp") only(word.value, "1");
     else if (word.key == "offload") only(word.value, "none");
-    else throw InputError(fmt::format("{}: {}: unknown key{}", what_, word.key, hint()));
+    else throw InputError(fmt::format("{}: {}: unknown key{}", what_, printable(word.key), hint()));
   }
 
  private:
   [[noreturn]] void refuse(std::string_view expected) const {
     throw InputError(
-        fmt::format("{}: {}: found \"{}\", expected {}", what_, word_.key, word_.value, expected));
+        fmt::format("{}: {}: found \"{}\", expected {}", what_, word_.key, printable(word_.value), expected));
   }
   std::string hint() const {
     static const std::vector<std::string> keys = {"tp", "sp", "cp", "pp", "vpp", "ep", "etp", "dp", "zero",

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "core/io/document.h"
 
 namespace core {
 
@@ -29,7 +30,7 @@ std::string text_of(const Action& a) {
 Action parse_action(std::string_view word, std::int64_t line) {
   const auto refuse = [&] {
     throw InputError(fmt::format(
-        "schedule: line {}: found \"{}\", expected an action such as 0F0 (stage, F B I or W, micro-batch)", line, word));
+        "schedule: line {}: found \"{}\", expected an action such as 0F0 (stage, F B I or W, micro-batch)", line, printable(word)));
   };
   Action action;
   const auto at = word.find_first_of("FBIW");

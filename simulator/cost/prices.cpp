@@ -64,17 +64,24 @@ SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<Si
   return std::max({compute, last, join, beside});
 }
 
-SimTime slowed(SimTime t, SimTime other, double share, SimTime sibling) {
-  const double both = static_cast<double>(t + sibling);
-  if (both <= 0.0) return t;
-  const double overlap = std::min(both, static_cast<double>(other)) * (static_cast<double>(t) / both);
-  return t + static_cast<SimTime>(std::llround(share * overlap));
+double kernel_share(SimTime kernels, SimTime time) {
+  return time > 0 ? static_cast<double>(kernels) / static_cast<double>(time) : 1.0;
+}
+
+Slowdown slowdown_of(const Curves& curves) {
+  return {curves.at("overlap.compute_slowdown"), curves.at("overlap.comm_slowdown")};
 }
 
 std::vector<SimTime> durations_of(const std::vector<Price>& prices) {
   std::vector<SimTime> durations(prices.size());
   for (std::size_t i = 0; i < prices.size(); ++i) durations[i] = prices[i].duration;
   return durations;
+}
+
+std::vector<double> kernel_shares_of(const std::vector<Price>& prices) {
+  std::vector<double> shares(prices.size());
+  for (std::size_t i = 0; i < prices.size(); ++i) shares[i] = prices[i].kernel_share;
+  return shares;
 }
 
 namespace {
@@ -97,10 +104,7 @@ Origin chain_origin(const std::vector<core::ChainOp>& chain, const std::vector<P
 
 }  // namespace
 
-std::vector<Price> prices_of(const core::StepGraph& graph,
-                             const Machine& machine,
-                             const core::Framework& framework,
-                             core::Grain grain) {
+std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machine, const core::Framework& framework) {
   std::vector<Price> prices(graph.specs.size());
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const auto kind = graph.specs[i].kind;
@@ -113,29 +117,19 @@ std::vector<Price> prices_of(const core::StepGraph& graph,
     if (spec.kind != OpKind::host) continue;
     const auto gpu = chain_time(marked(graph.chains[static_cast<std::size_t>(spec.n)], graph), durations);
     prices[i].duration = durations[i] = std::max<SimTime>(0, spec.m * host - gpu);
+    prices[i].kernel_share = 0.0;
   }
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const auto& spec = graph.specs[i];
     if (spec.kind != OpKind::cell) continue;
     const auto& chain = graph.chains[static_cast<std::size_t>(spec.m)];
-    prices[i] = {chain_time(marked(chain, graph), durations), chain_origin(chain, prices), {}};
-  }
-  if (grain != core::Grain::cell) return prices;
-
-  const auto alone = durations_of(prices);
-  const double compute_share = machine.curves.at("overlap.compute_slowdown");
-  const double communication_share = machine.curves.at("overlap.comm_slowdown");
-  for (std::size_t i = 0; i < prices.size(); ++i) {
-    const auto& spec = graph.specs[i];
-    if (spec.kind == OpKind::cell && (spec.n > 0 || spec.k > 0)) {
-      SimTime beside = 0;
-      if (spec.n > 0) beside += alone[static_cast<std::size_t>(spec.n - 1)];
-      if (spec.k > 0) beside += alone[static_cast<std::size_t>(spec.k - 1)];
-      prices[i].duration = slowed(alone[i], beside, compute_share);
-    } else if (is_collective(spec.kind) && spec.m > 0) {
-      const auto sibling = spec.n > 0 ? alone[static_cast<std::size_t>(spec.n - 1)] : 0;
-      prices[i].duration = slowed(alone[i], alone[static_cast<std::size_t>(spec.m - 1)], communication_share, sibling);
+    SimTime kernels = 0;
+    for (const auto& op : chain) {
+      const auto& part = graph.specs[op.spec];
+      if (part.group < 0 && part.kind != OpKind::host) kernels += durations[op.spec];
     }
+    const auto time = chain_time(marked(chain, graph), durations);
+    prices[i] = {time, chain_origin(chain, prices), {}, kernel_share(kernels, time)};
   }
   return prices;
 }

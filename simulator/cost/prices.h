@@ -8,6 +8,7 @@
 #include "core/graph/lower.h"
 #include "core/hardware/topology.h"
 #include "simulator/cost/cost.h"
+#include "simulator/engine/engine.h"
 
 namespace simulator {
 
@@ -16,6 +17,7 @@ struct Price {
   core::SimTime duration = 0;
   Origin origin = Origin::roofline;
   std::string_view algorithm;  // of a collective
+  double kernel_share = 1.0;   // of the time on the compute queue: kernels run, and overlap slows them
 };
 
 // A machine that operations are priced on.
@@ -34,16 +36,15 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
 // overlap beside the next kernel.
 core::SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<core::SimTime>& durations);
 
-// Prices of all specs of a graph. At cell grain, cells and the collectives beside them slow each other here, by the share of
-// the time that both run; at the other grains the engine does it.
-std::vector<Price> prices_of(const core::StepGraph& graph,
-                             const Machine& machine,
-                             const core::Framework& framework,
-                             core::Grain grain);
-std::vector<core::SimTime> durations_of(const std::vector<Price>& prices);
+// Share of a chain's time in which its kernels run; waiting for the host is none. 1 where it takes no time.
+double kernel_share(core::SimTime kernels, core::SimTime time);
 
-// t runs beside `other`: t, slowed by `share` while both run. Where a `sibling` (one after the other with t) runs beside
-// `other` as well, the two share the time that they overlap it by their lengths.
-core::SimTime slowed(core::SimTime t, core::SimTime other, double share, core::SimTime sibling = 0);
+// Prices of all specs of a graph, alone on the machine.
+std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machine, const core::Framework& framework);
+std::vector<core::SimTime> durations_of(const std::vector<Price>& prices);
+std::vector<double> kernel_shares_of(const std::vector<Price>& prices);
+
+// How kernels and data-parallel collectives slow each other on a machine.
+Slowdown slowdown_of(const Curves& curves);
 
 }  // namespace simulator

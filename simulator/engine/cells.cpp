@@ -11,66 +11,151 @@ using core::Action;
 using core::ScheduleTable;
 using core::SimTime;
 
+namespace {
+
+constexpr std::int64_t full_rate = OverlapRates::full_rate;
+
+SimTime time_of(SimTime work, std::int64_t rate) { return (work + rate - 1) / rate; }
+
+}  // namespace
+
 void CellRunner::prepare(const ScheduleTable& table, const CellTimes& times) {
   const auto stages = static_cast<std::size_t>(table.stages());
   micro_batches_ = table.micro_batches;
-  ranks_.assign(table.ranks.size(), Rank{});
-  for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].limit = table.ranks[r].size();
+  ranks_.resize(table.ranks.size());
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    auto& rank = ranks_[r];
+    rank.compute = rank.send_forward = rank.send_backward = 0;
+    rank.data.clear();
+    rank.head = rank.next = 0;
+    rank.gathered = 0;
+    rank.ahead = {};
+    rank.limit = table.ranks[r].size();
+  }
   forward_arrival_.assign(stages * static_cast<std::size_t>(micro_batches_), -1);
   backward_arrival_.assign(stages * static_cast<std::size_t>(micro_batches_), -1);
   for (std::int64_t m = 0; m < micro_batches_; ++m) forward_arrival_[static_cast<std::size_t>(m)] = 0;
   forward_done_.assign(stages, 0);
   backward_done_.assign(stages, 0);
-  // Which micro-batches have edges of their own. All our schedules run them in order; a table that does not has its
-  // first forward and last backward looked up.
   first_forward_.assign(stages, -1);
   last_backward_.assign(stages, -1);
-  const bool edges = std::any_of(times.first_forward.begin(), times.first_forward.end(),
-                                 [](const auto& pieces) { return !pieces.empty(); }) ||
-                     std::any_of(times.last_backward.begin(), times.last_backward.end(),
-                                 [](const auto& pieces) { return !pieces.empty(); });
-  if (!edges) return;
-  auto unseen = stages;
+  const auto differs = [](const auto& pieces) { return !pieces.empty(); };
+  if (std::any_of(times.first_forward.begin(), times.first_forward.end(), differs) ||
+      std::any_of(times.last_backward.begin(), times.last_backward.end(), differs)) {
+    find_edges(table);
+  }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) queue_gathers(table, times, r);
+}
+
+// Which micro-batches have pieces of their own.
+void CellRunner::find_edges(const ScheduleTable& table) {
   for (const auto& rank : table.ranks) {
-    for (const auto& a : rank) {
-      if (a.kind == Action::Kind::forward && first_forward_[a.stage] < 0) first_forward_[a.stage] = a.micro_batch;
+    auto left = table.vpp;
+    for (auto a = rank.begin(); a != rank.end() && left > 0; ++a) {
+      if (a->kind != Action::Kind::forward || first_forward_[a->stage] >= 0) continue;
+      first_forward_[a->stage] = a->micro_batch;
+      --left;
     }
-    auto left = static_cast<std::int64_t>(table.vpp);
+    left = table.vpp;
     for (auto a = rank.rbegin(); a != rank.rend() && left > 0; ++a) {
-      if (a->kind != Action::Kind::forward && last_backward_[a->stage] < 0) {
-        last_backward_[a->stage] = a->micro_batch;
-        --left, --unseen;
+      if (a->kind == Action::Kind::forward || last_backward_[a->stage] >= 0) continue;
+      last_backward_[a->stage] = a->micro_batch;
+      --left;
+    }
+    CORE_ASSERT(left == 0);
+  }
+}
+
+const std::vector<Piece>& CellRunner::pieces_of(const Action& a, const CellTimes& times) const {
+  const bool forward = a.kind == Action::Kind::forward;
+  const auto& edge = (forward ? times.first_forward : times.last_backward)[a.stage];
+  const auto micro_batch = (forward ? first_forward_ : last_backward_)[a.stage];
+  if (!edge.empty() && micro_batch == static_cast<std::int64_t>(a.micro_batch)) return edge;
+  return (forward ? times.forward : times.backward)[a.stage];
+}
+
+// What a rank gathers before it has done anything.
+void CellRunner::queue_gathers(const ScheduleTable& table, const CellTimes& times, std::size_t r) {
+  if (times.sharded) {
+    queue_next_gather(table, times, r);
+    queue_next_gather(table, times, r);
+    return;
+  }
+  auto left = table.vpp;
+  for (auto s = r; s < times.first_forward.size(); s += ranks_.size()) {
+    if (times.first_forward[s].empty()) --left;
+  }
+  for (auto a = table.ranks[r].begin(); a != table.ranks[r].end() && left > 0; ++a) {
+    // The queue is in order: a reduction ahead of a gather would hold it up. Schedules run all stages forward first.
+    CORE_ASSERT(a->kind == Action::Kind::forward);
+    if (times.first_forward[a->stage].empty() || first_forward_[a->stage] != static_cast<std::int64_t>(a->micro_batch)) continue;
+    for (const auto& piece : times.first_forward[a->stage]) {
+      if (piece.gather >= 0) ranks_[r].data.push_back({piece.gather * full_rate, true});
+    }
+    --left;
+  }
+}
+
+void CellRunner::queue_next_gather(const ScheduleTable& table, const CellTimes& times, std::size_t r) {
+  auto& rank = ranks_[r];
+  auto& [action, piece] = rank.ahead;
+  for (; action < table.ranks[r].size(); ++action, piece = 0) {
+    const auto& pieces = pieces_of(table.ranks[r][action], times);
+    if (piece == pieces.size()) continue;
+    rank.data.push_back({pieces[piece++].gather * full_rate, true});
+    return;
+  }
+}
+
+// Lets the data-parallel queue of a rank run alone from the end of its last piece to `until`, or until a gather is done when
+// that is later and none is done ahead. Returns that time.
+SimTime CellRunner::run_data(Rank& rank, SimTime until, bool for_gather) {
+  auto now = rank.compute;
+  while (!rank.idle() && (now < until || (for_gather && rank.gathered == 0))) {
+    auto& work = rank.data[rank.head].work;
+    const auto end = now + time_of(work, full_rate);
+    if (end > until && !(for_gather && rank.gathered == 0)) {
+      work -= (until - now) * full_rate;
+      return until;
+    }
+    now = end;
+    rank.finish_collective();
+  }
+  return std::max(now, until);
+}
+
+// The pieces of an action one after another. While a piece computes, the data-parallel queue runs beside it, both at reduced
+// rates; else the queue runs alone.
+void CellRunner::run_pieces(const ScheduleTable& table, const CellTimes& times, std::size_t r,
+                            const std::vector<Piece>& pieces, SimTime arrival) {
+  auto& rank = ranks_[r];
+  for (const auto& piece : pieces) {
+    const bool gathers = piece.gather >= 0;
+    auto now = rank.idle() ? std::max(rank.compute, arrival) : run_data(rank, std::max(rank.compute, arrival), gathers);
+    if (gathers) {
+      CORE_ASSERT(rank.gathered > 0);
+      --rank.gathered;
+    }
+    auto left = piece.compute * full_rate;
+    while (left > 0 && !rank.idle()) {
+      auto& work = rank.data[rank.head].work;
+      const auto compute = time_of(left, piece.rates.compute), data = time_of(work, piece.rates.communication);
+      if (compute < data) {
+        work -= compute * piece.rates.communication;
+        now += compute;
+        left = 0;
+      } else {
+        left = std::max<SimTime>(0, left - data * piece.rates.compute);
+        now += data;
+        rank.finish_collective();
       }
     }
+    rank.compute = now + time_of(left, full_rate);
+    if (piece.reduce >= 0) rank.data.push_back({piece.reduce * full_rate, false});
+    if (times.sharded) queue_next_gather(table, times, r);
   }
-  CORE_ASSERT(unseen == 0);
-}
-
-void CellRunner::run_cell(Rank& rank, const std::vector<Piece>& pieces, SimTime arrival) {
-  for (const auto& piece : pieces) {
-    SimTime start = std::max(rank.compute, arrival);
-    if (piece.gather >= 0) {
-      rank.data += piece.gather;
-      start = std::max(start, rank.data);
-    }
-    rank.compute = start + piece.compute;
-    if (piece.reduce >= 0) rank.data = std::max(rank.data, rank.compute) + piece.reduce;
-  }
-}
-
-// Fully sharded: each piece is gathered ahead of the piece before it, when the one before that is done.
-void CellRunner::run_gathered_cell(Rank& rank, const std::vector<Piece>& pieces, SimTime arrival) {
-  rank.data = std::max(rank.data, rank.unit_before) + pieces.front().gather;
-  SimTime gathered = rank.data;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const auto& piece = pieces[i];
-    const SimTime start = std::max({rank.compute, arrival, gathered});
-    if (i + 1 < pieces.size()) gathered = rank.data = std::max(rank.data, rank.unit) + pieces[i + 1].gather;
-    rank.compute = start + piece.compute;
-    if (piece.reduce >= 0) rank.data = std::max(rank.data, rank.compute) + piece.reduce;
-    rank.unit_before = rank.unit;
-    rank.unit = rank.compute;
-  }
+  // An action without work waits for its message all the same.
+  if (pieces.empty()) rank.compute = run_data(rank, std::max(rank.compute, arrival), false);
 }
 
 // Lets each rank run as far as its messages and its limit allow; false when all stand still before their limits.
@@ -88,13 +173,11 @@ bool CellRunner::advance(const ScheduleTable& table, const CellTimes& times) {
       while (rank.next < rank.limit) {
         const auto& a = actions[rank.next];
         const std::size_t stage = a.stage, at = stage * m + a.micro_batch;
-        if (a.kind == Action::Kind::forward) {
-          const auto arrival = forward_arrival_[at];
-          if (arrival < 0) break;
-          const bool first = first_forward_[stage] == static_cast<std::int64_t>(a.micro_batch);
-          const auto& pieces =
-              first && !times.first_forward[stage].empty() ? times.first_forward[stage] : times.forward[stage];
-          times.gathers_wait ? run_gathered_cell(rank, pieces, arrival) : run_cell(rank, pieces, arrival);
+        const bool forward = a.kind == Action::Kind::forward;
+        const auto arrival = (forward ? forward_arrival_ : backward_arrival_)[at];
+        if (arrival < 0) break;
+        run_pieces(table, times, r, pieces_of(a, times), arrival);
+        if (forward) {
           if (stage == last_stage) {
             backward_arrival_[at] = 0;
           } else {
@@ -103,15 +186,8 @@ bool CellRunner::advance(const ScheduleTable& table, const CellTimes& times) {
           }
           ++forward_done_[stage];
         } else {
-          const auto arrival = backward_arrival_[at];
-          if (arrival < 0) break;
-          const bool last = last_backward_[stage] == static_cast<std::int64_t>(a.micro_batch);
-          const auto& pieces =
-              last && !times.last_backward[stage].empty() ? times.last_backward[stage] : times.backward[stage];
-          times.gathers_wait ? run_gathered_cell(rank, pieces, arrival) : run_cell(rank, pieces, arrival);
           if (stage > 0) {
-            const auto edge = (r + pp - 1) % pp;
-            rank.send_backward = std::max(rank.send_backward, rank.compute) + times.send_backward[edge];
+            rank.send_backward = std::max(rank.send_backward, rank.compute) + times.send_backward[(r + pp - 1) % pp];
             backward_arrival_[at - m] = rank.send_backward;
           }
           ++backward_done_[stage];
@@ -126,22 +202,17 @@ bool CellRunner::advance(const ScheduleTable& table, const CellTimes& times) {
 }
 
 SimTime CellRunner::finish(const ScheduleTable& table, const CellTimes& times) {
+  std::vector<SimTime> data(ranks_.size());
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    for (const auto reduce : times.final_reduce[r]) {
-      ranks_[r].data = std::max(ranks_[r].data, ranks_[r].compute) + reduce;
-    }
+    data[r] = ranks_[r].compute;
+    for (auto i = ranks_[r].head; i < ranks_[r].data.size(); ++i) data[r] += time_of(ranks_[r].data[i].work, full_rate);
+    for (const auto reduce : times.final_reduce[r]) data[r] += reduce;
   }
-  if (times.tied) {
-    auto &a = ranks_.front(), &b = ranks_.back();
-    a.data = b.data = std::max({a.data, a.compute, b.data, b.compute}) + *times.tied;
-  }
-  SimTime all = 0;
-  for (const auto& rank : ranks_) all = std::max({all, rank.data, rank.compute, rank.send_forward, rank.send_backward});
-  // Sends are received before the step can end, so that they never end last.
-  SimTime norm = 0;
-  for (const auto& rank : ranks_) norm = std::max({norm, rank.data, rank.compute});
-  norm += times.norm;
-  SimTime makespan = std::max(all, norm);
+  if (times.tied) data.front() = data.back() = std::max(data.front(), data.back()) + *times.tied;
+  const auto norm = *std::max_element(data.begin(), data.end()) + times.norm;
+  auto makespan = norm;
+  // Sends are received before the step can end, so that they end last only where they take longest of all.
+  for (const auto& rank : ranks_) makespan = std::max({makespan, rank.send_forward, rank.send_backward});
   for (std::size_t r = 0; r < static_cast<std::size_t>(table.pp); ++r) {
     auto end = norm + times.optimizer[r];
     for (const auto gather : times.final_gather[r]) end += gather;
@@ -157,29 +228,39 @@ SimTime CellRunner::run(const ScheduleTable& table, const CellTimes& times) {
   return finish(table, times);
 }
 
-// Clocks and messages that later cells depend on. A queue that is free before its rank's compute is as good as free now.
-void CellRunner::snapshot(const CellTimes& times, std::vector<SimTime>& out) const {
-  out.clear();
+// A queue that is free before its rank's compute is as good as free now.
+void CellRunner::take(Snapshot& snapshot) const {
+  auto& [clocks, rest] = snapshot;
+  clocks.clear();
+  rest.clear();
   for (const auto& rank : ranks_) {
-    out.push_back(rank.compute);
-    out.push_back(times.gathers_wait ? rank.data : std::max(rank.data, rank.compute));
-    out.push_back(std::max(rank.send_forward, rank.compute));
-    out.push_back(std::max(rank.send_backward, rank.compute));
-    if (times.gathers_wait) {
-      out.push_back(rank.unit);
-      out.push_back(rank.unit_before);
-    }
+    clocks.push_back(rank.compute);
+    clocks.push_back(std::max(rank.send_forward, rank.compute));
+    clocks.push_back(std::max(rank.send_backward, rank.compute));
+    rest.push_back(rank.gathered);
+    rest.push_back(static_cast<std::int64_t>(rank.data.size() - rank.head));
+    for (auto i = rank.head; i < rank.data.size(); ++i) rest.push_back(rank.data[i].work);
   }
   const auto m = micro_batches_;
   for (std::size_t s = 0; s < forward_done_.size(); ++s) {
     const auto in_flight = [&](const std::vector<SimTime>& arrival, std::int64_t from, std::int64_t to) {
       for (auto i = from; i < to; ++i) {
-        out.push_back(arrival[s * static_cast<std::size_t>(m) + static_cast<std::size_t>(i)]);
+        clocks.push_back(arrival[s * static_cast<std::size_t>(m) + static_cast<std::size_t>(i)]);
       }
     };
     if (s > 0) in_flight(forward_arrival_, forward_done_[s], forward_done_[s - 1]);
     if (s + 1 < forward_done_.size()) in_flight(backward_arrival_, backward_done_[s], backward_done_[s + 1]);
   }
+}
+
+std::optional<SimTime> CellRunner::Snapshot::shift_from(const Snapshot& earlier) const {
+  if (clocks.size() != earlier.clocks.size()) return std::nullopt;
+  const auto shift = clocks.front() - earlier.clocks.front();
+  for (std::size_t i = 0; i < clocks.size(); ++i) {
+    if (clocks[i] - earlier.clocks[i] != shift) return std::nullopt;
+  }
+  if (rest != earlier.rest) return std::nullopt;
+  return shift;
 }
 
 std::optional<SimTime> CellRunner::run_periodic(const ScheduleTable& table,
@@ -205,21 +286,23 @@ std::optional<SimTime> CellRunner::run_periodic(const ScheduleTable& table,
     if (cut[r] + round > steady_end) return std::nullopt;
     rounds = std::min(rounds, (steady_end - cut[r]) / round);
   }
-  std::vector<SimTime> before, after;
+  const auto missing_rounds = missing / round_micro_batches;
+  std::vector<Snapshot> history(ranks_.size() + 1);  // of the last rounds, in a ring
   for (std::size_t k = 0; k <= rounds; ++k) {
     for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].limit = cut[r] + k * round;
     if (!advance(table, times)) return std::nullopt;
-    std::swap(before, after);
-    snapshot(times, after);
-    if (k < 2 || before.size() != after.size()) continue;
-    const auto shift = after.front() - before.front();
-    bool periodic = true;
-    for (std::size_t i = 0; i < after.size() && periodic; ++i) periodic = after[i] - before[i] == shift;
-    if (!periodic) continue;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].limit = table.ranks[r].size();
-    const bool done = advance(table, times);
-    CORE_ASSERT(done);
-    return finish(table, times) + shift * (missing / round_micro_batches);
+    const auto& now = history[k % history.size()];
+    take(history[k % history.size()]);
+    for (std::size_t period = 1; period <= std::min(k, ranks_.size()); ++period) {
+      const auto times_over = missing_rounds / static_cast<std::int64_t>(period);
+      if (times_over * static_cast<std::int64_t>(period) != missing_rounds) continue;
+      const auto shift = now.shift_from(history[(k - period) % history.size()]);
+      if (!shift) continue;
+      for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].limit = table.ranks[r].size();
+      const bool done = advance(table, times);
+      CORE_ASSERT(done);
+      return finish(table, times) + *shift * times_over;
+    }
   }
   return std::nullopt;
 }

@@ -40,13 +40,9 @@ void run_fixed(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>
   t.makespan = makespan;
 }
 
-// Rates are whole 1/4096 parts of full speed, and work is counted in picoseconds times 4096, so that progress is exact.
-constexpr std::int64_t full_rate = 4096;
+// Work is counted in picoseconds times the full rate, so that progress is exact.
+constexpr std::int64_t full_rate = OverlapRates::full_rate;
 constexpr SimTime never = std::numeric_limits<SimTime>::max();
-
-std::int64_t reduced(double slowdown) {
-  return std::llround(static_cast<double>(full_rate) / (1.0 + slowdown));
-}
 
 struct Event {
   SimTime time;
@@ -72,9 +68,11 @@ struct SlowedState {
 class SlowedRun {
  public:
   SlowedRun(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>& durations, const Slowdown& slowdown,
-            SlowedState& state)
-      : t_(t), g_(g), durations_(durations), compute_rate_(reduced(slowdown.compute)),
-        communication_rate_(reduced(slowdown.communication)), state_(state) {
+            const std::vector<double>& kernel_shares, SlowedState& state)
+      : t_(t), g_(g), durations_(durations), rates_(g.specs.size(), overlap_rates(slowdown, 1.0)), state_(state) {
+    for (std::size_t i = 0; i < kernel_shares.size(); ++i) {
+      if (kernel_shares[i] != 1.0) rates_[i] = overlap_rates(slowdown, kernel_shares[i]);
+    }
     const auto queues = static_cast<std::size_t>(g.ranks * core::streams_per_rank);
     waits_.assign(g.size(), 0);
     work_.resize(g.size());
@@ -145,14 +143,17 @@ class SlowedRun {
       default: return none;
     }
   }
+  // A collective is as slow as at the slowest of its members.
   std::int64_t rate_now(OpId op) const {
     const auto first = g_.queue_begin[op], last = g_.queue_begin[op + 1];
     const bool is_compute = stream_of(g_.queues[first]) == Stream::compute;
+    auto rate = full_rate;
     for (auto q = first; q < last; ++q) {
       const auto other = rival(g_.queues[q]);
-      if (other != none && running_[other] != none) return is_compute ? compute_rate_ : communication_rate_;
+      if (other == none || running_[other] == none) continue;
+      rate = std::min(rate, is_compute ? rates_[g_.spec[op]].compute : rates_[g_.spec[running_[other]]].communication);
     }
-    return full_rate;
+    return rate;
   }
   SimTime finish_time(OpId op) const { return since_[op] + (work_[op] + rate_[op] - 1) / rate_[op]; }
 
@@ -206,7 +207,7 @@ class SlowedRun {
   core::Timeline& t_;
   const StepGraph& g_;
   const std::vector<SimTime>& durations_;
-  std::int64_t compute_rate_, communication_rate_;
+  std::vector<OverlapRates> rates_;  // by spec on the compute queue
   SlowedState& state_;
   std::vector<std::uint32_t>& waits_ = state_.waits;
   std::vector<std::int64_t>& work_ = state_.work;
@@ -222,11 +223,19 @@ class SlowedRun {
 
 }  // namespace
 
+OverlapRates overlap_rates(const Slowdown& slowdown, double kernel_share) {
+  const double kernels = kernel_share * (1.0 + slowdown.compute), rest = 1.0 - kernel_share;
+  const double time = kernels + rest, full = static_cast<double>(full_rate);
+  return {std::llround(full / time), std::llround(full * (kernels / (1.0 + slowdown.communication) + rest) / time)};
+}
+
 void run_into(core::Timeline& timeline,
               const core::StepGraph& graph,
               const std::vector<SimTime>& durations,
-              const Slowdown& slowdown) {
+              const Slowdown& slowdown,
+              const std::vector<double>& kernel_shares) {
   CORE_ASSERT(durations.size() == graph.specs.size());
+  CORE_ASSERT(kernel_shares.empty() || kernel_shares.size() == graph.specs.size());
   timeline.start.resize(graph.size());
   timeline.end.resize(graph.size());
   timeline.makespan = 0;
@@ -234,13 +243,16 @@ void run_into(core::Timeline& timeline,
     run_fixed(timeline, graph, durations);
   } else {
     thread_local SlowedState state;
-    SlowedRun(timeline, graph, durations, slowdown, state).run();
+    SlowedRun(timeline, graph, durations, slowdown, kernel_shares, state).run();
   }
 }
 
-core::Timeline run(const core::StepGraph& graph, const std::vector<SimTime>& durations, const Slowdown& slowdown) {
+core::Timeline run(const core::StepGraph& graph,
+                   const std::vector<SimTime>& durations,
+                   const Slowdown& slowdown,
+                   const std::vector<double>& kernel_shares) {
   core::Timeline timeline;
-  run_into(timeline, graph, durations, slowdown);
+  run_into(timeline, graph, durations, slowdown, kernel_shares);
   return timeline;
 }
 

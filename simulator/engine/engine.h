@@ -16,18 +16,32 @@ struct Slowdown {
   bool none() const { return compute == 0.0 && communication == 0.0; }
 };
 
+// Rates of an operation of the compute queue and of a data-parallel collective while they overlap, in 1/4096 of full speed,
+// so that the clock stays whole picoseconds.
+struct OverlapRates {
+  std::int64_t compute = full_rate, communication = full_rate;
+  static constexpr std::int64_t full_rate = 4096;
+  bool operator==(const OverlapRates&) const = default;
+};
+// `kernel_share`: the share k of the operation's time in which kernels run, 1 for a kernel; in the rest tensor-parallel
+// communication runs or the host is waited for, and nothing is slowed. The operation takes 1 + k c of its time, in which the
+// collective does the work of k (1 + c) / (1 + d) + 1 - k of it (c: compute, d: communication).
+OverlapRates overlap_rates(const Slowdown& slowdown, double kernel_share);
+
 // Runs a step graph: in-order queues, dependencies, collectives that start when the last member arrives. `durations` are
-// those of OpSpecs, alone on the GPU. Without slowdown each operation starts at the latest end of what it waits for.
-// With slowdown, operations of the data-parallel queue and of the compute queue of one rank that overlap run at reduced
-// rates (kept in 1/4096, so that the clock stays whole picoseconds). Deterministic: ties go by operation id.
+// those of OpSpecs, alone on the GPU, `kernel_shares` those of OpSpecs on the compute queue (empty: all 1). Without slowdown
+// each operation starts at the latest end of what it waits for. With slowdown, operations of the data-parallel queue and of
+// the compute queue of one rank run at reduced rates while they overlap. Deterministic: ties go by operation id.
 core::Timeline run(const core::StepGraph& graph,
                    const std::vector<core::SimTime>& durations,
-                   const Slowdown& slowdown = {});
+                   const Slowdown& slowdown = {},
+                   const std::vector<double>& kernel_shares = {});
 
 // The same into a timeline that is at hand, whose memory is reused.
 void run_into(core::Timeline& timeline,
               const core::StepGraph& graph,
               const std::vector<core::SimTime>& durations,
-              const Slowdown& slowdown = {});
+              const Slowdown& slowdown = {},
+              const std::vector<double>& kernel_shares = {});
 
 }  // namespace simulator

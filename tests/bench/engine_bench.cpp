@@ -40,8 +40,8 @@ Graph make_graph(const Case& c, core::Grain grain) {
   const auto table = core::find_schedule(c.plan.schedule)->table(c.plan.pp, c.plan.vpp, c.plan.micro_batches());
   Graph g;
   g.graph = core::lower(work, table, grain);
-  g.durations = simulator::durations_of(simulator::prices_of(g.graph, c.bench.machine(), framework, grain));
-  g.slowdown = {c.bench.curves().at("overlap.compute_slowdown"), c.bench.curves().at("overlap.comm_slowdown")};
+  g.durations = simulator::durations_of(simulator::prices_of(g.graph, c.bench.machine(), framework));
+  g.slowdown = simulator::slowdown_of(c.bench.curves());
   return g;
 }
 
