@@ -26,7 +26,8 @@ Timeline parse_timeline(std::string_view text) {
     std::istringstream words(line);
     std::size_t op = 0;
     SimTime start = 0, end = 0;
-    if (!(words >> op >> start >> end) || op != t.start.size() || start < 0 || end < start) {
+    std::string more;
+    if (!(words >> op >> start >> end) || words >> more || op != t.start.size() || start < 0 || end < start) {
       throw InputError(fmt::format("timeline: line {}: found \"{}\", expected operation {}, its start and its end",
                                    number, printable(line), t.start.size()));
     }

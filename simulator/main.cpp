@@ -125,7 +125,7 @@ int run(Options& options) {
                          change->report.peak_memory_GiB, simulator::seconds_text(change->report.step_time_s));
     }
     for (const auto& r : better) {
-      out += fmt::format("faster: {} ({})\n", core::to_text(r.plan), simulator::seconds_text(core::to_seconds(r.time).value));
+      out += fmt::format("{}: {} ({})\n", report.fits == simulator::Fits::no ? "fits" : "faster", core::to_text(r.plan), simulator::seconds_text(core::to_seconds(r.time).value));
     }
     out += '\n' + simulator::breakdown_text(report) + '\n' + simulator::memory_text(report) + '\n' +
            simulator::operations_text(report, 16) + '\n';

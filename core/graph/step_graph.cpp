@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -9,7 +10,6 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "core/io/document.h"
 
 namespace core {
 
@@ -27,6 +27,7 @@ constexpr std::array<OpKind, 10> kinds = {OpKind::cell,       OpKind::gemm,     
                                          OpKind::memory_bound, OpKind::optimizer, OpKind::all_reduce,
                                          OpKind::all_gather, OpKind::reduce_scatter, OpKind::send_receive,
                                          OpKind::host};
+constexpr std::array<std::string_view, 5> format_names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
 constexpr std::array<AttentionKernel, 4> attention_kernels = {AttentionKernel::unfused, AttentionKernel::flash1,
                                                               AttentionKernel::flash2, AttentionKernel::flash3};
 
@@ -36,7 +37,7 @@ class LineReader {
   LineReader(const std::string& line, std::int64_t number) : words_(line), number_(number) {}
 
   [[noreturn]] void refuse(std::string_view found, std::string_view expected) const {
-    throw InputError(fmt::format("step graph: line {}: found \"{}\", expected {}", number_, printable(found), expected));
+    throw InputError(fmt::format("step graph: line {}: found \"{}\", expected {}", number_, found, expected));
   }
   std::optional<std::string> next() {
     std::string word;
@@ -58,6 +59,15 @@ class LineReader {
   template <class Number>
   Number number(std::string_view expected) {
     return number<Number>(word(expected), expected);
+  }
+  bool flag() {
+    const auto w = word("0 or 1");
+    if (w != "0" && w != "1") refuse(w, "0 or 1");
+    return w == "1";
+  }
+  // Nothing more may stand on the line.
+  void end() {
+    if (const auto w = next()) refuse(*w, "the end of the line");
   }
   template <class Table>
   std::size_t name(const Table& names, std::string_view text, std::string_view expected) const {
@@ -89,7 +99,7 @@ OpSpec read_spec(LineReader& in) {
   if (!known) in.refuse(kind, "a kind of operation");
   s.name = in.word("a name");
   if (s.name == "-") s.name.clear();
-  s.format = format_of(in.word("a number format"));
+  s.format = static_cast<Format>(in.name(format_names, in.word("a number format"), "a number format"));
   const auto direction = in.word("forward or backward");
   if (direction != "forward" && direction != "backward") in.refuse(direction, "forward or backward");
   s.direction = direction == "forward" ? Direction::forward : Direction::backward;
@@ -99,11 +109,13 @@ OpSpec read_spec(LineReader& in) {
     if (name_of(k) == kernel) s.kernel = k, known = true;
   }
   if (!known) in.refuse(kernel, "an attention kernel");
-  s.causal = in.number<int>("0 or 1") != 0;
+  s.causal = in.flag();
   for (auto* axis : {&s.m, &s.n, &s.k, &s.batch, &s.kv_batch, &s.window}) *axis = in.number<std::int64_t>("an axis");
   s.flops = Flops{in.number<double>("FLOPs")};
   s.bytes = Bytes{in.number<double>("bytes")};
   s.group = in.number<std::int16_t>("a group");
+  if (s.group < -1) in.refuse(std::to_string(s.group), "the number of a group, or -1");
+  in.end();
   return s;
 }
 
@@ -133,8 +145,9 @@ void read_op(LineReader& in, StepGraph& g) {
   if (spec >= g.specs.size()) in.refuse(std::to_string(spec), "the number of a spec above");
   g.spec.push_back(spec);
   g.key.push_back(read_key(in));
-  g.recompute.push_back(in.number<int>("0 or 1") != 0 ? 1 : 0);
-  bool after = false, any = false;
+  g.recompute.push_back(in.flag() ? 1 : 0);
+  const auto own = static_cast<std::ptrdiff_t>(g.queues.size());
+  bool after = false;
   while (const auto word = in.next()) {
     if (*word == "after") {
       after = true;
@@ -143,11 +156,12 @@ void read_op(LineReader& in, StepGraph& g) {
       if (on >= id) in.refuse(*word, "an operation above");
       g.dependencies.push_back(on);
     } else {
-      g.queues.push_back(read_queue(in, *word, g.ranks));
-      any = true;
+      const auto queue = read_queue(in, *word, g.ranks);
+      if (std::find(g.queues.begin() + own, g.queues.end(), queue) != g.queues.end()) in.refuse(*word, "each queue once");
+      g.queues.push_back(queue);
     }
   }
-  if (!any) in.refuse("end of line", "a queue such as 0:compute");
+  if (own == static_cast<std::ptrdiff_t>(g.queues.size())) in.refuse("end of line", "a queue such as 0:compute");
   g.dependency_begin.push_back(static_cast<std::uint32_t>(g.dependencies.size()));
   g.queue_begin.push_back(static_cast<std::uint32_t>(g.queues.size()));
 }
@@ -180,6 +194,7 @@ void read_tensor(LineReader& in, StepGraph& g) {
   if (t.first > t.last || t.last >= g.size() || t.rank < 0 || t.rank >= g.ranks || t.bytes < 0) {
     in.refuse("a tensor outside the graph", "first <= last operation, a rank and bytes of the graph");
   }
+  in.end();
   g.tensors.push_back(t);
 }
 
@@ -189,16 +204,32 @@ void read_rank(LineReader& in, StepGraph& g) {
   g.multiplicity.push_back(in.number<std::int64_t>("a multiplicity"));
   auto& resident = g.resident.emplace_back(memory_terms, 0);
   for (auto& bytes : resident) bytes = in.number<std::int64_t>("bytes of a memory term");
+  in.end();
 }
 
-void check_cells(const StepGraph& g) {
-  for (const auto& s : g.specs) {
-    const auto chain = s.kind == OpKind::cell ? s.m : s.kind == OpKind::host ? s.n : 0;
-    if (chain < 0 || (chain > 0 && chain >= static_cast<std::int64_t>(g.chains.size()))) {
-      throw InputError(fmt::format("step graph: {} has no chain {}", printable(s.name), chain));
+CommGroup read_group(LineReader& in) {
+  CommGroup group;
+  group.name = in.word("a name");
+  group.first = in.number<std::int64_t>("the first rank");
+  group.stride = in.number<std::int64_t>("a stride");
+  group.size = in.number<std::int64_t>("a size");
+  in.end();
+  return group;
+}
+
+// What specs refer to may stand below them. `lines`: where each stands.
+void check_specs(const StepGraph& g, const std::vector<std::int64_t>& lines) {
+  for (std::size_t i = 0; i < g.specs.size(); ++i) {
+    const auto& s = g.specs[i];
+    const bool has_chain = s.kind == OpKind::cell || s.kind == OpKind::host;
+    const auto chain = s.kind == OpKind::cell ? s.m : s.n;
+    if (has_chain && (chain < 0 || chain >= static_cast<std::int64_t>(g.chains.size()))) {
+      throw InputError(fmt::format("step graph: line {}: {}: found chain {}, expected one of the {} that stand in the text",
+                                   lines[i], s.name, chain, g.chains.size()));
     }
     if (s.group >= static_cast<std::int64_t>(g.groups.size())) {
-      throw InputError(fmt::format("step graph: {} has no group {}", printable(s.name), s.group));
+      throw InputError(fmt::format("step graph: line {}: {}: found group {}, expected one of the {} that stand in the text",
+                                   lines[i], s.name, s.group, g.groups.size()));
     }
   }
 }
@@ -279,27 +310,20 @@ StepGraph parse_step_graph(std::string_view text) {
   StepGraph g;
   std::istringstream lines{std::string(text)};
   std::string line;
+  std::vector<std::int64_t> spec_lines;
   for (std::int64_t number = 1; std::getline(lines, line); ++number) {
     LineReader in(line, number);
     const auto what = in.next();
     if (!what) continue;
     if (*what == "rank") read_rank(in, g);
-    else if (*what == "spec") g.specs.push_back(read_spec(in));
+    else if (*what == "group") g.groups.push_back(read_group(in));
+    else if (*what == "spec") g.specs.push_back(read_spec(in)), spec_lines.push_back(number);
     else if (*what == "chain") read_chain(in, g);
     else if (*what == "op") read_op(in, g);
     else if (*what == "tensor") read_tensor(in, g);
-    else if (*what == "group") {
-      CommGroup group;
-      group.name = in.word("a name");
-      group.first = in.number<std::int64_t>("the first rank");
-      group.stride = in.number<std::int64_t>("a stride");
-      group.size = in.number<std::int64_t>("a size");
-      g.groups.push_back(std::move(group));
-    } else {
-      in.refuse(*what, "rank, group, spec, chain, op or tensor");
-    }
+    else in.refuse(*what, "rank, group, spec, chain, op or tensor");
   }
-  check_cells(g);
+  check_specs(g, spec_lines);
   return g;
 }
 

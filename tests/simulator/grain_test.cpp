@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/graph/lower.h"
-#include "tests/simulator/random_plans.h"
 #include "simulator/cost/prices.h"
 #include "simulator/engine/engine.h"
 #include "simulator/pricer.h"
+#include "tests/simulator/random_plans.h"
 
 namespace {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "core/graph/lower.h"
-#include "random_plans.h"
 #include "simulator/breakdown.h"
 #include "simulator/engine/cells.h"
 #include "simulator/engine/engine.h"
+#include "tests/simulator/random_plans.h"
 
 namespace {
 
