@@ -1,11 +1,11 @@
 #include "planner/answer.h"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "planner/parallel.h"
 #include "simulator/version.h"
 
 namespace planner {
@@ -100,7 +100,7 @@ std::vector<StepReport> refine(const simulator::Setting& setting,
                                const std::vector<Ranked>& best,
                                std::size_t top) {
   std::vector<StepReport> reports(best.size());
-  tbb::parallel_for(std::size_t{0}, best.size(), [&](std::size_t i) {
+  parallel_for(best.size(), [&](std::size_t i) {
     const auto grain = grain_for(setting, best[i].plan);
     reports[i] =
         simulator::simulate_step(setting, bench, best[i].plan, grain, core::Fold::yes, simulator::Detail::answer).report;

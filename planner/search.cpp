@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
 #include "core/error.h"
+#include "planner/parallel.h"
 
 namespace planner {
 
@@ -282,7 +282,7 @@ class Search {
   void run_round() {
     if (waiting_.empty() || stopped_) return waiting_.clear();
     std::vector<BlockResult> results(waiting_.size());
-    tbb::parallel_for(std::size_t{0}, waiting_.size(), [&](std::size_t i) {
+    parallel_for(waiting_.size(), [&](std::size_t i) {
       results[i] = BlockSearch(setting_, waiting_[i], done_ + static_cast<std::int64_t>(i), best_, options_,
                                workers_.local()).run();
     });

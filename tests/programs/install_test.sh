@@ -37,7 +37,7 @@ check_prefix() {
 }
 
 mkdir "$work/empty"
-"$cmake" --install "$build" --prefix "$work/installed" >"$work/log" || fail "$(<"$work/log")"
+"$cmake" --install "$build" --strip --prefix "$work/installed" >"$work/log" || fail "$(<"$work/log")"
 mv "$work/installed" "$work/moved"
 check_prefix "$work/moved"
 
