@@ -134,6 +134,16 @@ void Folded405B(benchmark::State& state) {
 }
 BENCHMARK(Folded405B)->Unit(benchmark::kMillisecond);
 
+// The network of 16,384 GPUs as a graph, and the first answer to what joins a group.
+void TopologyOf16384(benchmark::State& state) {
+  const auto cluster = core::make_cluster("h100-sxm", 16384);
+  for (auto _ : state) {
+    const core::Topology topology(cluster);
+    benchmark::DoNotOptimize(topology.group(0, 8, 2048));
+  }
+}
+BENCHMARK(TopologyOf16384)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 
 BENCHMARK_MAIN();
