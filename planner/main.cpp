@@ -107,7 +107,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--recipe", r.recipe, "numeric recipe; default bf16 (fp16 where there is no bf16)");
   app.add_option("--framework", r.framework, "framework whose memory and overheads are assumed")->capture_default_str();
   app.add_option("--attention", r.attention, "unfused, flash1, flash2 or flash3; default the GPU's best");
-  app.add_option("--price", r.price, "$ a GPU-hour")->check(CLI::NonNegativeNumber);
+  app.add_option("--price", r.price, "$ a GPU-hour")->check(CLI::Range(0.0, 1e6));
   app.add_option("--objective", o.objective, "time or cost (the same order for a fixed number of GPUs)")
       ->check(CLI::IsMember({"time", "cost"}));
   app.add_option("--top", o.top, "plans to show")->capture_default_str()->check(CLI::Range(std::size_t{1}, std::size_t{1000}));

@@ -64,6 +64,9 @@ core::ParallelPlan read_plan(Options& options, core::PlanText& text) {
 
 int run(Options& options) {
   auto& request = options.request;
+  if (request.gpus == 0 && request.cluster.empty()) {
+    throw core::InputError("--gpus: missing, expected a number of GPUs such as --gpus 64");
+  }
   core::PlanText text;
   read_plan(options, text);
   if (!options.tokens.empty()) request.tokens = simulator::parse_count(options.tokens, "--tokens");
@@ -152,7 +155,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string(simulator::version()));
   auto& r = options.request;
   app.add_option("--model", r.model, "shipped name or path to a Hugging Face config.json")->capture_default_str();
-  app.add_option("--gpus", r.gpus, "number of GPUs")->required()->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  app.add_option("--gpus", r.gpus, "number of GPUs")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   app.add_option("--gpu", r.gpu, "shipped name, default h100-sxm");
   app.add_option("--cluster", r.cluster, "shipped name or file");
   app.add_option("--plan,plan", options.plan, "plan text such as \"tp=8 sp pp=4 dp=2 mb=1 gbs=512\", or a file with one");
@@ -161,7 +164,7 @@ int main(int argc, char** argv) {
   app.add_option("--recipe", r.recipe, "numeric recipe");
   app.add_option("--framework", r.framework, "framework whose memory and overheads are assumed")->capture_default_str();
   app.add_option("--attention", r.attention, "unfused, flash1, flash2 or flash3; default the GPU's best");
-  app.add_option("--price", r.price, "$ a GPU-hour");
+  app.add_option("--price", r.price, "$ a GPU-hour")->check(CLI::Range(0.0, 1e6));
   app.add_option("--tokens", options.tokens, "tokens to train, for days and $, such as 1T");
   app.add_option("--tp,--tensor-model-parallel-size", options.flags.tp, "as tp=N of a plan");
   app.add_option("--pp,--pipeline-model-parallel-size", options.flags.pp, "as pp=N");
