@@ -210,6 +210,18 @@ TEST(Layouts, AlwaysAddUpToTheLayers) {
   EXPECT_GT(tried, 3000);
 }
 
+// What is left over goes to the middle stages from the back: early stages hold the most
+// activations, the last has the output layer. 31 + 2 slots on 4 stages are 8 each and one more.
+TEST(Layouts, RemaindersGoToTheMiddleFromTheBack) {
+  const auto stages = [](std::int64_t layers, const std::string& pp) {
+    return layers_of_stages(plans::plan("layers=slots pp=" + pp), layers);
+  };
+  EXPECT_EQ(stages(31, "4"), (std::vector<std::int64_t>{8 - 1, 8, 8 + 1, 8 - 1}));
+  EXPECT_EQ(stages(32, "4"), (std::vector<std::int64_t>{8 - 1, 8 + 1, 8 + 1, 8 - 1}));
+  EXPECT_EQ(stages(33, "4"), (std::vector<std::int64_t>{8, 8 + 1, 8 + 1, 8 - 1}));
+  EXPECT_EQ(stages(14, "2x2"), (std::vector<std::int64_t>{4 - 1, 4, 4, 4 - 1}));
+}
+
 // Field case F10: 30 layers on 4 stages, nothing said on uneven ones.
 TEST(Layouts, ThirtyLayersOnFourStagesAreSharedOutOrRefused) {
   const auto model = with_layers(30);

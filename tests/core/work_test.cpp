@@ -153,6 +153,38 @@ TEST(Flops, AreTheSameFoldedAndNot) {
   }
 }
 
+// Full recompute does every forward operation of a layer again, in order, ahead of the backward
+// ones; core-attention recompute the attention kernel, just before its own backward.
+TEST(Recompute, RepeatsTheForwardOperations) {
+  const auto model = load_model("gpt3-22b");
+  const auto recipe = load_recipe("bf16");
+  const auto framework = load_framework("megatron");
+  const auto context =
+      body_context(plans::plan("tp=8 sp"), recipe, framework, model, 2048, AttentionKernel::flash2);
+  const auto plain = bodies_of(model, context).kinds.front();
+  const auto names = [](const std::vector<BodyOp>& ops, bool recompute) {
+    std::vector<std::string> out;
+    for (const auto& op : ops) {
+      if (op.recompute == recompute) out.push_back(op.spec.name);
+    }
+    return out;
+  };
+  const auto full = with_recompute(plain, Recompute::full);
+  EXPECT_EQ(names(full.forward, false), names(plain.forward, false));
+  EXPECT_EQ(names(full.backward, true), names(plain.forward, false));
+  EXPECT_EQ(names(full.backward, false), names(plain.backward, false));
+  for (std::size_t i = 0; i < plain.forward.size(); ++i) EXPECT_TRUE(full.backward[i].recompute);
+
+  const auto selective = with_recompute(plain, Recompute::selective);
+  EXPECT_EQ(names(selective.backward, true), std::vector<std::string>{"core_attention"});
+  EXPECT_EQ(names(selective.backward, false), names(plain.backward, false));
+  for (std::size_t i = 0; i < selective.backward.size(); ++i) {
+    if (selective.backward[i].recompute) {
+      EXPECT_EQ(selective.backward.at(i + 1).spec.name, "core_attention_backward");
+    }
+  }
+}
+
 // --- tensor-parallel bytes -----------------------------------------------------------------------
 
 struct Expected {
