@@ -120,7 +120,7 @@ class Walk {
 
   std::optional<std::string> why_not(const ParallelPlan& plan) const {
     for (const auto* dimension : core::dimensions::all()) {
-      if (const auto reason = dimension->why_not(*q_.model, plan)) return kind_of(std::string(dimension->name), *reason);
+      if (const auto reason = dimension->why_not(*q_.model, plan, q_.seq)) return kind_of(std::string(dimension->name), *reason);
     }
     if (plan.sp && q_.seq % plan.tp != 0) return "sp: the sequence does not divide by tp";
     const auto* schedule = core::find_schedule(plan.schedule);

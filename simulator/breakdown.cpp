@@ -25,6 +25,10 @@ Activity activity_of(Stream stream) {
     case Stream::data: return Activity::dp_exposed;
     case Stream::send_forward:
     case Stream::send_backward: return Activity::pp_exposed;
+    case Stream::context: return Activity::cp_exposed;
+    case Stream::expert: return Activity::ep_exposed;
+    case Stream::to_host:
+    case Stream::to_device: return Activity::offload_exposed;
     case Stream::compute: return Activity::bubble;
   }
   CORE_ASSERT(false);

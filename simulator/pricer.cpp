@@ -100,7 +100,7 @@ const PricedBodies& Pricer::bodies(const core::ParallelPlan& plan) {
   for (const auto& kind : bodies.kinds) {
     auto& prices = out.kinds.emplace_back();
     for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full}) {
-      prices[static_cast<std::size_t>(mode)] = price(core::with_recompute(kind, mode), framework, plan.tp);
+      prices[static_cast<std::size_t>(mode)] = price(core::with_recompute(kind, mode, plan.modules_of(mode)), framework, plan.tp);
     }
   }
   return bodies_.emplace(key, std::move(out)).first->second;

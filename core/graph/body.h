@@ -5,48 +5,62 @@
 #include <vector>
 
 #include "core/graph/op.h"
+#include "core/plan/plan.h"
 #include "core/recipe.h"
 
 namespace core {
 
 // Which communicator a body operation uses; lowering binds it to the groups of the plan.
-enum class Scope : std::uint8_t { none, tensor };
+enum class Scope : std::uint8_t { none, tensor, context, expert, expert_tensor };
 
 // One operation of a body, with what it counts as in the breakdown.
 struct BodyOp {
   OpSpec spec;
   Scope scope = Scope::none;
-  bool recompute = false;  // forward work done again in the backward pass
-  bool overlaps_next = false;  // a collective that runs beside the next operation and is joined after it
+  bool recompute = false;        // forward work done again in the backward pass
+  bool overlaps_next = false;    // a collective that runs beside the next operation and is joined after it
+  bool weight_gradient = false;  // backward work that only the gradients of weights need: W of a split backward
+  Modules repeated_by = 0;       // forward work that recompute of any of these modules repeats
+  std::uint16_t block = 0;       // place of its block in the layer
 };
 
-// A tensor kept from forward for backward. `drop` says which recompute makes it unnecessary.
+// A tensor kept from forward for backward. Full recompute drops all of them.
 struct SavedTensor {
-  enum class DroppedBy : std::uint8_t { full, selective };
   std::string name;
   Bytes bytes;
-  DroppedBy dropped_by = DroppedBy::full;  // full: only full recompute; selective: also core-attention recompute
+  Modules dropped_by = 0;    // recompute of any of these modules makes it unnecessary
+  bool for_weights = false;  // the input of a GEMM: a split backward keeps it for W
 };
 
 // The work of one layer (or of the embedding, or of the output) for one micro-batch on one rank: forward
 // and backward operations in issue order, all serial on the rank, and what forward leaves in memory.
 struct Body {
   std::vector<BodyOp> forward, backward;
-  std::vector<BodyOp> selective;    // forward operations that core-attention recompute repeats
   std::vector<SavedTensor> saved;
   Bytes input;             // the layer's input, the one tensor full recompute keeps
   Bytes forward_transient;   // peak of short-lived memory beyond `saved`, forward and backward
   Bytes backward_transient;
-  double parameters = 0.0;      // elements on this rank
+  Bytes held_gradients;      // gradients of GEMM outputs that a split backward keeps from I to W
+  double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
+  double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank
+
+  double all_parameters() const { return parameters + expert_parameters; }
+  double all_gemm_parameters() const { return gemm_parameters + expert_gemm_parameters; }
 };
 
 // How a rank sees a micro-batch.
 struct BodyContext {
   std::int64_t tp = 1;
   bool sp = false;
+  std::int64_t cp = 1;
+  ContextParallel cp_kind = ContextParallel::ring;
+  bool cp_balanced = true;       // each rank has an early and a late part of the sequence
+  std::int64_t ep = 1, etp = 1;
+  double overload = 1.0;         // tokens on the fullest expert rank over the mean
+  double capacity = 0.0;         // capacity factor: tokens an expert takes at most, over the mean; 0 = dropless
   std::int64_t micro_batch = 1;  // b
-  std::int64_t seq = 1;          // s
+  std::int64_t seq = 1;          // s, of the whole sequence
   AttentionKernel attention = AttentionKernel::flash2;
   const Recipe* recipe = nullptr;
   Format gemm(Direction direction, bool weight) const;  // format of a layer GEMM
@@ -58,7 +72,8 @@ struct BodyContext {
   bool gathers_input = true;            // false where a parallel residual shares the gathered input
   bool reduces_output = true;           // false where a parallel residual reduces once, after both
 
-  double tokens() const { return static_cast<double>(micro_batch * seq); }
+  // Tokens of a micro-batch on a context-parallel rank.
+  double tokens() const { return static_cast<double>(micro_batch * seq) / static_cast<double>(cp); }
   // Tokens a rank holds between blocks: s / tp of each sequence with sequence parallel.
   double tokens_between_blocks() const { return tokens() / static_cast<double>(sp ? tp : 1); }
 };

@@ -18,28 +18,38 @@ class BodyWriter {
     double tokens = 0;
     std::int64_t in = 0, out = 0;
     bool output_layer = false;  // kept in the recipe's gemm_output format
+    // Experts: how many GEMMs of `tokens` rows each run as one grouped kernel.
+    std::int64_t experts = 0;
+    Modules repeated_by = 0;  // recompute of any of these modules repeats the forward GEMM
   };
   void linear_forward(const Linear& l);
   void linear_input_gradient(const Linear& l);
   void linear_weight_gradient(const Linear& l);
 
-  void memory_bound(std::string name, Direction direction, double bytes);
-  // A tensor-parallel collective over `bytes` (nothing at tp=1).
+  void memory_bound(std::string name, Direction direction, double bytes, Modules repeated_by = 0);
+  // A collective of the ranks of a scope over `bytes`, as OpKind counts them; nothing where the scope has one rank.
+  void collective(Scope scope, OpKind kind, std::string name, Direction direction, double bytes,
+                  bool overlaps_next = false, Modules repeated_by = 0);
+  // The same over the tensor-parallel ranks.
   void tensor_collective(OpKind kind, std::string name, Direction direction, double bytes, bool overlaps_next = false);
-  void attention(const OpSpec& spec);
-  void save(std::string name, double bytes, SavedTensor::DroppedBy dropped_by = SavedTensor::DroppedBy::full);
-  void parameters(double elements, double gemm_elements);
+  // Any other kernel, as it stands.
+  void op(OpSpec spec, Modules repeated_by = 0);
+  void save(std::string name, double bytes, Modules dropped_by = 0);
+  // The input of a GEMM: kept in the recipe's format of GEMM inputs by the caller's count, and by W of a split backward.
+  void save_gemm_input(std::string name, double bytes, Modules dropped_by = 0);
 
  private:
-  void gemm(const std::string& name, Direction direction, std::int64_t m, std::int64_t n, std::int64_t k,
-            Format format, double bytes);
-  void cast(const std::string& name, Direction direction, double elements, Format format);
-  std::vector<BodyOp>& list(Direction direction) {
-    return direction == Direction::forward ? body_.forward : body_.backward;
-  }
+  BodyOp& append(OpSpec spec, Modules repeated_by);
+  BodyOp& gemm(const std::string& name, Direction direction, std::int64_t m, std::int64_t n, std::int64_t k,
+               Format format, double bytes, const Linear& l);
+  void cast(const std::string& name, Direction direction, double elements, Format format, const Linear& l);
+  static std::int64_t rows(const Linear& l);
   Body& body_;
   const BodyContext& context_;
 };
+
+// Ranks of a scope under a context.
+std::int64_t ranks_of(Scope scope, const BodyContext& context);
 
 // The collectives around a pair of column- and row-parallel linear layers (arXiv 2205.05198, figures 4 and 5).
 // `bytes`: the whole activation [b, s, h].

@@ -11,7 +11,7 @@ namespace core {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> kind_names = {"cell",
+constexpr std::array<std::string_view, 14> kind_names = {"cell",
                                                         "gemm",
                                                         "attention",
                                                         "memory_bound",
@@ -20,8 +20,13 @@ constexpr std::array<std::string_view, 10> kind_names = {"cell",
                                                         "all_gather",
                                                         "reduce_scatter",
                                                         "send_receive",
-                                                        "host"};
-constexpr std::array<std::string_view, 5> format_names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+                                                        "host",
+                                                        "scan",
+                                                        "all_to_all",
+                                                        "copy_to_host",
+                                                        "copy_to_device"};
+constexpr std::array<std::string_view, 6> format_names = {
+    "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"};
 constexpr std::array<std::string_view, 4> attention_names = {
     "unfused", "flash1", "flash2", "flash3"};
 
@@ -60,6 +65,12 @@ double fused_pairs(const OpSpec& op) {
 
 std::string_view name_of(OpKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
 
+bool is_collective(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::all_gather ||
+         kind == OpKind::reduce_scatter || kind == OpKind::send_receive ||
+         kind == OpKind::all_to_all;
+}
+
 std::string_view name_of(Format format) { return format_names[static_cast<std::size_t>(format)]; }
 
 Format format_of(std::string_view name) {
@@ -78,7 +89,8 @@ Flops attention_flops(const OpSpec& op) {
   const bool fused = op.kernel != AttentionKernel::unfused;
   const double pairs =
       fused ? fused_pairs(op) : static_cast<double>(op.m) * static_cast<double>(op.n);
-  const double forward = 4.0 * pairs * static_cast<double>(op.k) * static_cast<double>(op.batch);
+  const double widths = static_cast<double>(op.k + (op.v_dim > 0 ? op.v_dim : op.k));
+  const double forward = 2.0 * pairs * widths * static_cast<double>(op.batch);
   if (op.direction == Direction::forward) {
     return Flops{forward};
   }

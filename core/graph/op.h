@@ -20,9 +20,15 @@ enum class OpKind : std::uint8_t {
   reduce_scatter,  //   the buffer before it is scattered
   send_receive,    // point to point: the message
   host,            // the GPU waits for the host, which launches the `m` kernels of chain `n`
+  scan,            // chunked linear attention or state-space scan: `flops` in GEMMs of chunks, `bytes` of traffic
+  all_to_all,      // collective: the buffer that a rank sends, its own share included
+  copy_to_host,    // over PCIe or C2C, to and from pinned host memory: `bytes`
+  copy_to_device,
 };
+// Whether the operation is priced by the links of its group.
+bool is_collective(OpKind kind);
 
-enum class Format : std::uint8_t { fp32, tf32, fp16, bf16, fp8 };
+enum class Format : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp4 };
 std::string_view name_of(OpKind kind);
 std::string_view name_of(Format format);
 Format format_of(std::string_view name);  // throws InputError
@@ -46,6 +52,12 @@ struct OpSpec {
                                                 // length, k = head size, batch = sequences x heads
   std::int64_t kv_batch = 0;                    // attention: sequences x key-value heads
   std::int64_t window = 0;                      // attention: sliding window in tokens, 0 = none
+  std::int64_t v_dim = 0;                       // attention: width of values where it is not k (MLA), 0 = k
+  bool grouped = false;                         // gemm: one kernel over `batch` experts of m tokens each
+  bool sparse = false;                          // attention: `window` keys chosen by an indexer, gathered
+  // all_to_all of experts' tokens: each token has n copies in `bytes`, to ranks of at most k domains (0 = any number).
+  // One-sided (DeepEP, NVSHMEM): one copy crosses to each domain and is forwarded inside it.
+  bool one_sided = false;
   Flops flops;              // work that is counted (2 m n k batch; attention: see below)
   Bytes bytes;              // memory traffic, or bytes of the collective
   std::int16_t group = -1;  // collectives: index into StepGraph::groups
@@ -53,7 +65,7 @@ struct OpSpec {
   bool operator==(const OpSpec&) const = default;
 };
 
-// FLOPs of attention, 4 m n k batch forward for the full score matrix, half of it when causal (n = m), and
+// FLOPs of attention, 2 m n (k + v_dim) batch forward for the full score matrix, half of it when causal (n = m), and
 // clipped to the window; backward 2.5 times forward for flash kernels (recomputes scores), else 2 times.
 Flops attention_flops(const OpSpec& op);
 

@@ -15,19 +15,22 @@ namespace core {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> stream_names = {"compute", "tensor", "data", "send_forward",
-                                                          "send_backward"};
-constexpr std::array<std::string_view, 10> phase_names = {
+constexpr std::array<std::string_view, 9> stream_names = {"compute", "tensor", "data",    "send_forward",
+                                                          "send_backward", "context", "expert", "to_host",
+                                                          "to_device"};
+constexpr std::array<std::string_view, 11> phase_names = {
     "forward",         "backward",         "recompute",     "send_forward",  "send_backward",
-    "gradient_reduce", "parameter_gather", "tied_gradient", "gradient_norm", "optimizer"};
+    "gradient_reduce", "parameter_gather", "tied_gradient", "gradient_norm", "optimizer",
+    "offload"};
 constexpr std::array<std::string_view, memory_terms> term_names = {
     "weights", "gradients",     "optimizer", "activations",  "logits",
     "buffers", "communicators", "context",   "fragmentation"};
-constexpr std::array<OpKind, 10> kinds = {OpKind::cell,       OpKind::gemm,       OpKind::attention,
+constexpr std::array<OpKind, 14> kinds = {OpKind::cell,       OpKind::gemm,       OpKind::attention,
                                          OpKind::memory_bound, OpKind::optimizer, OpKind::all_reduce,
                                          OpKind::all_gather, OpKind::reduce_scatter, OpKind::send_receive,
-                                         OpKind::host};
-constexpr std::array<std::string_view, 5> format_names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+                                         OpKind::host, OpKind::scan, OpKind::all_to_all,
+                                         OpKind::copy_to_host, OpKind::copy_to_device};
+constexpr std::array<std::string_view, 6> format_names = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp4"};
 constexpr std::array<AttentionKernel, 4> attention_kernels = {AttentionKernel::unfused, AttentionKernel::flash1,
                                                               AttentionKernel::flash2, AttentionKernel::flash3};
 
@@ -83,10 +86,16 @@ class LineReader {
 };
 
 std::string spec_line(const OpSpec& s) {
-  return fmt::format("spec {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
-                     name_of(s.kind), s.name.empty() ? "-" : s.name, name_of(s.format),
-                     s.direction == Direction::forward ? "forward" : "backward", name_of(s.kernel), s.causal ? 1 : 0,
-                     s.m, s.n, s.k, s.batch, s.kv_batch, s.window, s.flops.value, s.bytes.value, s.group);
+  auto line = fmt::format("spec {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                          name_of(s.kind), s.name.empty() ? "-" : s.name, name_of(s.format),
+                          s.direction == Direction::forward ? "forward" : "backward", name_of(s.kernel),
+                          s.causal ? 1 : 0, s.m, s.n, s.k, s.batch, s.kv_batch, s.window, s.flops.value, s.bytes.value,
+                          s.group);
+  if (s.v_dim > 0) line += fmt::format(" v={}", s.v_dim);
+  if (s.grouped) line += " grouped";
+  if (s.sparse) line += " sparse";
+  if (s.one_sided) line += " one_sided";
+  return line;
 }
 
 OpSpec read_spec(LineReader& in) {
@@ -115,7 +124,13 @@ OpSpec read_spec(LineReader& in) {
   s.bytes = Bytes{in.number<double>("bytes")};
   s.group = in.number<std::int16_t>("a group");
   if (s.group < -1) in.refuse(std::to_string(s.group), "the number of a group, or -1");
-  in.end();
+  while (const auto word = in.next()) {
+    if (*word == "grouped") s.grouped = true;
+    else if (*word == "sparse") s.sparse = true;
+    else if (*word == "one_sided") s.one_sided = true;
+    else if (word->starts_with("v=")) s.v_dim = in.number<std::int64_t>(std::string_view(*word).substr(2), "v=WIDTH");
+    else in.refuse(*word, "grouped, sparse, one_sided, v=WIDTH or the end of the line");
+  }
   return s;
 }
 

@@ -13,8 +13,10 @@ namespace core {
 using OpId = std::uint32_t;
 
 // In-order queues of a rank. Collectives and sends run beside compute on their own.
-enum class Stream : std::uint8_t { compute, tensor, data, send_forward, send_backward };
-inline constexpr std::int32_t streams_per_rank = 5;
+enum class Stream : std::uint8_t {
+  compute, tensor, data, send_forward, send_backward, context, expert, to_host, to_device
+};
+inline constexpr std::int32_t streams_per_rank = 9;
 std::string_view name_of(Stream stream);
 
 enum class Phase : std::uint8_t {
@@ -28,6 +30,7 @@ enum class Phase : std::uint8_t {
   tied_gradient,
   gradient_norm,
   optimizer,
+  offload,
 };
 std::string_view name_of(Phase phase);
 

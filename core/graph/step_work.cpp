@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "core/error.h"
 #include "core/model/block_kind.h"
@@ -20,6 +21,10 @@ double elements_of(const Block& block, const Tensor& tensor, const BodyContext& 
   if (is_table(block, tensor)) {
     return static_cast<double>(padded_vocab(tensor.rows, context) / context.tp * tensor.columns);
   }
+  if (tensor.experts > 0) {
+    const bool divided = tensor.split != Tensor::Split::none;
+    return whole / static_cast<double>(context.ep * (divided ? context.etp : 1));
+  }
   switch (tensor.split) {
     case Tensor::Split::none: return whole;
     case Tensor::Split::kv_heads: {
@@ -35,14 +40,15 @@ double elements_of(const Block& block, const Tensor& tensor, const BodyContext& 
 }
 
 bool is_gemm_weight(const Block& block, const Tensor& tensor) {
-  return tensor.columns > 1 && (block.kind == "attention" || block.kind == "mlp");
+  return tensor.columns > 1 && block.kind != "embedding" && block.kind != "output" && block.kind != "norm";
 }
 
 void add_parameters(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
   for (const auto& tensor : block_kind(block.kind).tensors(block, model)) {
     const double n = elements_of(block, tensor, context);
-    body.parameters += n;
-    if (is_gemm_weight(block, tensor)) body.gemm_parameters += n;
+    const bool routed = tensor.experts > 0;
+    (routed ? body.expert_parameters : body.parameters) += n;
+    if (is_gemm_weight(block, tensor)) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
   }
 }
 
@@ -55,12 +61,14 @@ void merge(Body& body, Body&& block) {
   append(body.forward, block.forward);
   append(block.backward, body.backward);
   body.backward = std::move(block.backward);
-  append(body.selective, block.selective);
   body.saved.insert(body.saved.end(), block.saved.begin(), block.saved.end());
   body.forward_transient = std::max(body.forward_transient, block.forward_transient);
   body.backward_transient = std::max(body.backward_transient, block.backward_transient);
   body.parameters += block.parameters;
   body.gemm_parameters += block.gemm_parameters;
+  body.expert_parameters += block.expert_parameters;
+  body.expert_gemm_parameters += block.expert_gemm_parameters;
+  body.held_gradients += block.held_gradients;
 }
 
 Body lower_blocks(const std::vector<Block>& blocks,
@@ -69,6 +77,7 @@ Body lower_blocks(const std::vector<Block>& blocks,
                   bool parallel_residual) {
   const auto norms = std::count_if(blocks.begin(), blocks.end(), [](const Block& b) { return b.kind == "norm"; });
   Body body;
+  std::uint16_t place = 0;
   for (const auto& block : blocks) {
     BodyContext own = context;
     // Attention and mlp in parallel are summed before one reduction; with one norm they also share the gathered input.
@@ -77,19 +86,15 @@ Body lower_blocks(const std::vector<Block>& blocks,
     Body one;
     block_kind(block.kind).lower(block, model, own, one);
     add_parameters(block, model, context, one);
+    for (auto* ops : {&one.forward, &one.backward}) {
+      for (auto& op : *ops) op.block = place;
+    }
+    ++place;
     merge(body, std::move(one));
   }
   body.input = Bytes{context.recipe->activation_bytes * context.tokens_between_blocks() *
                      static_cast<double>(model.hidden)};
   return body;
-}
-
-double saved_bytes(const Body& body, bool selective_only) {
-  double sum = 0.0;
-  for (const auto& s : body.saved) {
-    if (!selective_only || s.dropped_by == SavedTensor::DroppedBy::selective) sum += s.bytes.value;
-  }
-  return sum;
 }
 
 Body recompute_all(const Body& body) {
@@ -98,23 +103,31 @@ Body recompute_all(const Body& body) {
   for (auto& op : backward) op.recompute = true;
   append(backward, body.backward);
   out.backward = std::move(backward);
-  out.backward_transient += Bytes{saved_bytes(body, false)};
-  out.saved = {{"layer input", body.input, SavedTensor::DroppedBy::full}};
+  for (const auto& s : body.saved) out.backward_transient += s.bytes;
+  out.saved = {{"layer input", body.input, 0, false}};
   return out;
 }
 
-Body recompute_core_attention(const Body& body) {
+// Each block repeats what was dropped of it right before its own backward operations.
+Body recompute_modules(const Body& body, Modules set) {
   Body out = body;
   out.backward.clear();
-  std::size_t next = 0;
+  std::optional<std::uint16_t> block;
   for (const auto& op : body.backward) {
-    if (op.spec.kind == OpKind::attention && next < body.selective.size()) {
-      out.backward.push_back(body.selective[next++]);
+    if (op.block != block) {
+      block = op.block;
+      for (auto repeated : body.forward) {
+        if (repeated.block != *block || (repeated.repeated_by & set) == 0) continue;
+        repeated.recompute = true;
+        out.backward.push_back(std::move(repeated));
+      }
     }
     out.backward.push_back(op);
   }
-  out.backward_transient += Bytes{saved_bytes(body, true)};
-  std::erase_if(out.saved, [](const SavedTensor& s) { return s.dropped_by == SavedTensor::DroppedBy::selective; });
+  for (const auto& s : body.saved) {
+    if ((s.dropped_by & set) != 0) out.backward_transient += s.bytes;
+  }
+  std::erase_if(out.saved, [&](const SavedTensor& s) { return (s.dropped_by & set) != 0; });
   return out;
 }
 
@@ -130,13 +143,14 @@ class Bodies {
     work_.bodies.push_back(body);
     return static_cast<std::uint16_t>(work_.bodies.size() - 1);
   }
-  std::uint16_t layer(const ModelSpec& model, const ModelBodies& bodies, std::size_t layer, Recompute recompute) {
+  std::uint16_t layer(const ModelSpec& model, const ModelBodies& bodies, std::size_t layer, Recompute recompute,
+                      Modules set) {
     const auto kind = model.layer_kind[layer];
     const auto name = model.kinds[kind].name + std::to_string(kind) + "/" + std::string(name_of(recompute));
     for (std::size_t i = 0; i < work_.body_names.size(); ++i) {
       if (work_.body_names[i] == name) return static_cast<std::uint16_t>(i);
     }
-    return index(name, with_recompute(bodies.kinds[kind], recompute));
+    return index(name, with_recompute(bodies.kinds[kind], recompute, set));
   }
 
  private:
@@ -164,6 +178,11 @@ BodyContext body_context(const ParallelPlan& plan,
   BodyContext c;
   c.tp = plan.tp;
   c.sp = plan.sp && plan.tp > 1;
+  c.cp = plan.cp;
+  c.cp_kind = plan.cp_kind;
+  c.cp_balanced = plan.cp_balanced;
+  c.ep = plan.ep;
+  c.etp = plan.etp;
   c.micro_batch = plan.micro_batch;
   c.seq = seq;
   c.attention = attention;
@@ -194,10 +213,11 @@ ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
   return out;
 }
 
-Body with_recompute(const Body& body, Recompute recompute) {
+Body with_recompute(const Body& body, Recompute recompute, Modules set) {
   switch (recompute) {
     case Recompute::none: return body;
-    case Recompute::selective: return recompute_core_attention(body);
+    case Recompute::selective:
+    case Recompute::modules: return recompute_modules(body, set);
     case Recompute::full: return recompute_all(body);
   }
   CORE_ASSERT(false);
@@ -257,7 +277,8 @@ StepWork step_work(const ModelSpec& model,
   for (std::size_t s = 0; s < work.stages.size(); ++s) {
     work.stages[s].layers = layers[s];
     for (std::int64_t i = 0; i < layers[s]; ++i) {
-      work.stages[s].bodies.push_back(index.layer(model, bodies, layer++, recompute_of(plan, i)));
+      const auto recompute = recompute_of(plan, i);
+      work.stages[s].bodies.push_back(index.layer(model, bodies, layer++, recompute, plan.modules_of(recompute)));
     }
   }
   // Tied on one stage: the table is the embedding's. On two: the last holds a copy, kept equal by an all-reduce.

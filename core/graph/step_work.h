@@ -29,8 +29,8 @@ BodyContext body_context(const ParallelPlan& plan,
 ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context);
 
 // A layer's body with recompute: full keeps only the input and repeats the forward operations before the backward ones;
-// selective drops what core attention saves and repeats it.
-Body with_recompute(const Body& body, Recompute recompute);
+// selective and modules drop what the modules of the set save, and repeat it before the backward operations of its block.
+Body with_recompute(const Body& body, Recompute recompute, Modules set);
 
 // A virtual stage: the bodies it runs, in model order.
 struct VirtualStage {

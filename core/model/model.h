@@ -35,6 +35,9 @@ enum class Activation : std::int64_t { gelu = 0, relu = 1, silu = 2, squared_rel
 // One block of a layer: a kind of core/model/blocks and its shape.
 //   norm:      dim, rms (1 RMSNorm, 0 LayerNorm), weight (0 = no affine), bias, post (only where 1: on the
 //              output of the block before it, ahead of the residual)
+//   moe:       routed experts and what stands beside them: experts, top_k, ffn (of one expert), gated, activation, shared_ffn
+//              (width of all shared experts together, 0 = none), groups and groups_per_token (device-limited routing, 0 =
+//              none), and what the families add
 //   attention: heads, kv_heads, head_dim, qkv_bias, out_bias, qk_norm (0 none, 1 per head: weights of
 //              head_dim each for q and k; 2 over the whole projection), qk_norm_bias (LayerNorm q/k norm:
 //              weight and bias), window (0 = none), rope, alibi
@@ -66,7 +69,11 @@ struct ModelSpec {
   std::vector<std::uint16_t> layer_kind;  // kind of each layer, first to last
   std::vector<Block> embedding;           // before the layers: embedding [, norm]
   std::vector<Block> output;              // after the layers: norm, output
+  // Multi-token prediction modules (DeepSeek-V3, arXiv 2412.19437, section 2.2): trained with the model on the last stage,
+  // not counted as its parameters. Each has its blocks, from the norms of its two inputs to an output block of its own loss.
+  std::vector<Layer> mtp;
   bool tied_embeddings = false;
+  std::int64_t loops = 1;          // times that the layers are run with the same weights (recursive models)
   double hidden_dropout = 0.0;     // rates as in the configuration; 0 = none
   double attention_dropout = 0.0;
   std::int64_t max_positions = 0;  // longest sequence of the configuration; 0 = not stated
@@ -82,7 +89,9 @@ struct Tensor {
   std::string name;
   std::int64_t rows = 0, columns = 0;  // a vector has columns = 1
   Split split = Split::none;
-  std::int64_t numel() const { return rows * columns; }
+  std::int64_t experts = 0;  // > 0: of routed experts, one such tensor each; expert parallel divides them, expert tensor
+                             // parallel the axis `split`
+  std::int64_t numel() const { return rows * columns * (experts > 0 ? experts : 1); }
 };
 
 // All parameter tensors of a list of blocks, in order.
@@ -93,6 +102,7 @@ struct ParameterCount {
   std::int64_t active = 0;     // per token, all embedding tables included
   std::int64_t embedding = 0;  // input embedding tables, positions included
   std::int64_t output = 0;     // output layer (0 when tied)
+  std::int64_t mtp = 0;        // multi-token prediction modules, not in `total`
 };
 ParameterCount count_parameters(const ModelSpec& model);
 

@@ -19,7 +19,7 @@ struct Dimension {
   std::string_view axes;      // the axes it divides
   // Why this degree cannot run with the model ("24 heads do not divide by tp=16"), or nothing. Also judges
   // what hangs together with the rest of the plan (batch, stages).
-  std::optional<std::string> (*why_not)(const ModelSpec& model, const ParallelPlan& plan);
+  std::optional<std::string> (*why_not)(const ModelSpec& model, const ParallelPlan& plan, std::int64_t seq);
 };
 
 namespace dimensions {

@@ -10,7 +10,20 @@
 
 namespace core {
 
-enum class Recompute : std::uint8_t { none, selective, full };
+// Parts of a layer that recompute can repeat by themselves, as Megatron-LM's --recompute-modules; a set of them.
+using Modules = std::uint32_t;
+namespace modules {
+inline constexpr Modules core_attention = 1;  // what grows with the square of the sequence
+inline constexpr Modules norm = 2;            // outputs of norms
+inline constexpr Modules activation = 4;      // outputs of activation functions, of experts too
+inline constexpr Modules mla_up = 8;          // up-projected keys and values of latent attention
+inline constexpr Modules mlp = 16;            // whole dense feed-forward blocks
+inline constexpr Modules moe = 32;            // whole expert blocks, their all-to-alls included
+}  // namespace modules
+// "core_attention+norm"; "none" for the empty set.
+std::string modules_text(Modules set);
+
+enum class Recompute : std::uint8_t { none, selective, full, modules };
 std::string_view name_of(Recompute recompute);
 
 // How the layers are shared out over the pp * vpp virtual stages.
@@ -19,33 +32,88 @@ std::string_view name_of(Recompute recompute);
 //   given: as listed
 enum class Layout : std::uint8_t { even, slots, given };
 
-// A complete parallel plan (level 1 of the representation). Ranks are numbered with tensor parallel fastest, then data
-// parallel, then pipeline (Megatron's order tp-dp-pp).
+// How ranks of a context-parallel group see each other's keys and values (core/graph/core_attention.h).
+enum class ContextParallel : std::uint8_t { ring, all_gather, ulysses };
+std::string_view name_of(ContextParallel kind);  // "ring", "all-gather", "ulysses"
+
+// How many ranks of the data-parallel group share out each state: nothing = all of them. A state that ZeRO's level does not
+// share is whole on each rank. Group sizes grow from parameters to optimizer states (PaRO, arXiv 2310.06003).
+struct ShardGroups {
+  std::optional<std::int64_t> parameters, gradients, optimizer;
+  bool operator==(const ShardGroups&) const = default;
+};
+
+// What is kept in host memory and copied when it is needed.
+struct Offload {
+  bool optimizer = false, weights = false, activations = false;
+  bool any() const { return optimizer || weights || activations; }
+  bool operator==(const Offload&) const = default;
+};
+
+// How experts' tokens travel: NCCL's all-to-all, or one-sided copies (DeepEP, NVSHMEM) that take fewer SMs and less latency.
+enum class Dispatch : std::uint8_t { nccl, one_sided };
+// The loss: unfused keeps the logits in fp32; fused keeps them in 16 bits and rereads them; linear never forms them whole
+// (fused linear cross-entropy).
+enum class Loss : std::uint8_t { unfused, fused, linear };
+// What CUDA graphs cover: with them the host launches a layer at once.
+enum class CudaGraphs : std::uint8_t { none, layers };
+
+// A complete parallel plan (level 1 of the representation). Ranks are numbered with tensor parallel fastest, then context,
+// data and pipeline parallel (Megatron's order tp-cp-dp-pp). Experts share the tp * cp * dp ranks of a stage out anew:
+// expert tensor parallel fastest, then expert parallel, then expert data parallel.
 //
 // Text form, every key once, in any order; what is not said takes the value shown:
 //   tp=1 sp cp=1 pp=1x1 ep=1 etp=1 dp=1 zero=0 mb=1 gbs=1 schedule=1f1b recompute=none
 //   layers=even overlap=both offload=none recipe=bf16
-// pp=4x2 is 4 ranks with 2 virtual stages each; recompute=full:3 recomputes the first 3 layers of each virtual stage;
-// layers=7/8/8/7 lists them; overlap is both, gradients, parameters or none.
+// pp=4x2 is 4 ranks with 2 virtual stages each; cp=4:ulysses says how (ring, all-gather, ulysses; :unbalanced after it);
+// recompute=full:3 recomputes the first 3 layers of each virtual stage, recompute=norm+activation some modules of each layer;
+// layers=7/8/8/7 lists them; overlap is both, gradients, parameters or none, and tensor and experts joined with +;
+// shard=p:8,g:8,o:all gives the groups of the states that are shared out (none, node, all or a number of ranks), and
+// expert-shard those of the experts; offload joins optimizer, weights and activations with +.
+// Said only where not the default: dispatch=one-sided, loss=fused|linear, graphs=layers, sync=post.
 struct ParallelPlan {
   std::int64_t tp = 1;
   bool sp = false;
+  std::int64_t cp = 1;
+  ContextParallel cp_kind = ContextParallel::ring;
+  bool cp_balanced = true;
   std::int64_t pp = 1, vpp = 1;
+  std::int64_t ep = 1, etp = 1;
   std::int64_t dp = 1;
   int zero = 0;  // 0 none, 1 optimizer states, 2 and gradients, 3 and parameters, over the data-parallel group
+  ShardGroups shard;
+  std::optional<int> expert_zero;  // of routed experts' states; nothing = as the others'
+  ShardGroups expert_shard;
   std::int64_t micro_batch = 1, global_batch = 1;
   std::string schedule = "1f1b";
   Recompute recompute = Recompute::none;
   std::int64_t recompute_layers = 0;  // full only: layers of each virtual stage, 0 = all
+  Modules recompute_modules = 0;      // modules only
   Layout layout = Layout::even;
   std::vector<std::int64_t> layers;  // layout given: layers of each virtual stage
   bool overlap_gradients = true, overlap_parameters = true;
+  bool overlap_tensor = false;   // tensor-parallel collectives beside the GEMMs they belong to, in parts
+  bool overlap_experts = false;  // experts' all-to-alls beside the shared expert
+  Offload offload;
+  Dispatch dispatch = Dispatch::nccl;
+  Loss loss = Loss::unfused;
+  CudaGraphs graphs = CudaGraphs::none;
+  bool post_validation = false;  // the optimizer does not wait for the global gradient norm (arXiv 2401.10241, section 4)
   std::string recipe = "bf16";
 
-  std::int64_t gpus() const { return tp * pp * dp; }
+  std::int64_t gpus() const { return tp * cp * pp * dp; }
   std::int64_t stages() const { return pp * vpp; }
+  // Ranks of a stage, and those that hold the same part of the dense states, of experts' states.
+  std::int64_t ranks_of_stage() const { return tp * cp * dp; }
+  std::int64_t replicas() const { return cp * dp; }
+  std::int64_t expert_replicas() const { return tp * cp * dp / (ep * etp); }
+  int zero_of_experts() const { return expert_zero.value_or(zero); }
   // Micro-batches a pipeline runs in a step. Requires micro_batch * dp to divide global_batch.
   std::int64_t micro_batches() const { return global_batch / (micro_batch * dp); }
+  // The modules that recompute repeats in a layer; full recompute repeats all of it.
+  Modules modules_of(Recompute kind) const {
+    return kind == Recompute::selective ? modules::core_attention : kind == Recompute::modules ? recompute_modules : 0;
+  }
   bool operator==(const ParallelPlan&) const = default;
 };
 
@@ -56,16 +124,22 @@ struct PlanText {
   ParallelPlan plan;
   bool has_dp = false, has_global_batch = false, has_zero = false, has_layout = false, has_recipe = false,
        has_schedule = false;
+  // Groups given as "node": its size is the machine's.
+  struct Nodes {
+    bool parameters = false, gradients = false, optimizer = false;
+  } node, expert_node;
   std::vector<std::string> keys;  // as given; pp=4x2 gives pp and vpp
+  bool has(std::string_view key) const;
 };
 
 // Reads the text form. Throws InputError: `what: key: found ..., expected ...` with the nearest known key for a
 // misspelt one. `what` names the source, for example "--plan".
 PlanText parse_plan(std::string_view text, std::string_view what);
 
-// Reads the text form and fills what it leaves open: dp from `gpus`, zero=1 where dp > 1, the layout from the model
-// (even where layers divide, else slots), schedule from pp and vpp.
-ParallelPlan complete_plan(const PlanText& text, const ModelSpec& model, std::int64_t gpus, std::int64_t global_batch);
+// Reads the text form and fills what it leaves open: dp from `gpus`, zero=1 where states can be shared, the layout from the
+// model (even where layers divide, else slots), schedule from pp and vpp, groups of a node from its GPUs.
+ParallelPlan complete_plan(const PlanText& text, const ModelSpec& model, std::int64_t gpus, std::int64_t global_batch,
+                           std::int64_t gpus_per_node = 8);
 
 // Layers of each virtual stage, in model order; sums to the model's layers. Requires a legal layout.
 std::vector<std::int64_t> layers_of_stages(const ParallelPlan& plan, std::int64_t layers);

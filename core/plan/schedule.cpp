@@ -192,6 +192,38 @@ std::vector<std::int64_t> most_in_flight(const ScheduleTable& table) {
   return most;
 }
 
+std::int64_t ScheduleTable::rank_of(std::int64_t stage) const {
+  switch (placement) {
+    case Placement::loop: return stage % pp;
+    case Placement::v: return stage < pp ? stage : 2 * pp - 1 - stage;
+    case Placement::both_ways: return stage < pp ? stage : 2 * pp - 1 - stage;
+  }
+  CORE_ASSERT(false);
+}
+
+bool ScheduleTable::is_first(std::int64_t stage) const {
+  return stage == 0 || (placement == Placement::both_ways && stage == pp);
+}
+
+bool ScheduleTable::is_last(std::int64_t stage) const {
+  return stage == stages() - 1 || (placement == Placement::both_ways && stage == pp - 1);
+}
+
+bool ScheduleTable::visits(std::int64_t stage, std::int64_t micro_batch) const {
+  return placement != Placement::both_ways || (stage < pp) == (micro_batch < (micro_batches + 1) / 2);
+}
+
+std::vector<std::int64_t> model_stages_of_rank(Placement placement, std::int64_t pp, std::int64_t stages, std::int64_t rank) {
+  std::vector<std::int64_t> out;
+  if (placement == Placement::loop) {
+    for (auto s = rank; s < stages; s += pp) out.push_back(s);
+    return out;
+  }
+  const auto other = placement == Placement::v ? 2 * pp - 1 - rank : pp - 1 - rank;
+  if (other == rank) return {rank, rank};
+  return {std::min(rank, other), std::max(rank, other)};
+}
+
 const Schedule* find_schedule(std::string_view name) {
   for (const auto* s : schedules::all()) {
     if (s->name == name) return s;

@@ -12,11 +12,6 @@ namespace {
 using core::OpKind;
 using core::SimTime;
 
-bool is_collective(OpKind kind) {
-  return kind == OpKind::all_reduce || kind == OpKind::all_gather || kind == OpKind::reduce_scatter ||
-         kind == OpKind::send_receive;
-}
-
 }  // namespace
 
 core::GroupLinks links_of(const core::CommGroup& group, const core::Topology& topology) {

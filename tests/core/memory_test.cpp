@@ -43,7 +43,8 @@ double layer(const ModelSpec& model,
              std::int64_t seq,
              AttentionKernel attention = AttentionKernel::unfused) {
   return saved(with_recompute(bodies(model, text, seq, attention).kinds.front(),
-                              plans::plan(text).recompute));
+                              plans::plan(text).recompute,
+                              core::modules::core_attention));
 }
 
 // The models of table 3 of the paper: heads, hidden size, layers; sequence 2048, vocabulary 51,200.

@@ -109,20 +109,24 @@ TEST(PlanText, RefusesWhatItCannotMean) {
   EXPECT_EQ(complaint("tp=2 dp=1 tp=4"), "--plan: tp: given twice, expected once");
   EXPECT_TRUE(has(complaint("pp=4x2 vpp=2"), "vpp"));
   EXPECT_TRUE(has(complaint("vpp=2 pp=4x2"), "vpp"));
-  EXPECT_EQ(complaint("cp=2"),
-            "--plan: cp: found \"2\", expected 1 (other values are not supported yet)");
-  EXPECT_EQ(complaint("ep=4"),
-            "--plan: ep: found \"4\", expected 1 (other values are not supported yet)");
-  EXPECT_EQ(complaint("etp=2"),
-            "--plan: etp: found \"2\", expected 1 (other values are not supported yet)");
-  EXPECT_EQ(
-      complaint("offload=optimizer"),
-      "--plan: offload: found \"optimizer\", expected none (other values are not supported yet)");
+  EXPECT_EQ(complaint("cp=2:star"),
+            "--plan: cp: found \"2:star\", expected a number of ranks, and how: 4, 4:ring, "
+            "4:all-gather, 4:ulysses, 4:ring:unbalanced");
+  EXPECT_EQ(complaint("offload=gradients"),
+            "--plan: offload: found \"gradients\", expected none, or optimizer, weights and "
+            "activations joined with +");
+  EXPECT_EQ(complaint("shard=p:all,g:none,o:all"),
+            "--plan: shard: found \"p:all,g:none,o:all\", expected the groups of o, g and p from "
+            "the largest to the smallest: what is shared before must be after");
+  EXPECT_EQ(complaint("zero=1 shard=p:none,g:none,o:all"),
+            "--plan: shard: found \"p:none,g:none,o:all\", expected one of zero=N and shard=..., "
+            "not both");
   EXPECT_EQ(complaint("schedule=zigzag"),
             "--plan: schedule: found \"zigzag\", expected one of gpipe, interleaved, 1f1b");
   EXPECT_EQ(complaint("zero=4"), "--plan: zero: found \"4\", expected a whole number from 0 to 3");
   EXPECT_EQ(complaint("overlap=some"),
-            "--plan: overlap: found \"some\", expected both, gradients, parameters or none");
+            "--plan: overlap: found \"some\", expected both, gradients, parameters or none, "
+            "and tensor and experts joined with +");
   EXPECT_EQ(complaint("tp"), "--plan: found \"tp\", expected key=value; did you mean tp?");
   for (const std::string wrong : {"tp=0",
                                   "tp=-1",

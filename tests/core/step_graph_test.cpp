@@ -69,7 +69,8 @@ TEST(StepGraphText, MeansWhatItSays) {
                                   {3, false, false}}));
   EXPECT_EQ(g.key[0], (OpKey{3, 1, Phase::recompute, 7, 12}));
   EXPECT_EQ(g.recompute, (std::vector<std::uint8_t>{1, 0, 0}));
-  EXPECT_EQ(g.queues, (std::vector<std::uint32_t>{0, 2, 7, 9}));
+  EXPECT_EQ(g.queues,
+            (std::vector<std::uint32_t>{0, 2, streams_per_rank + 2, streams_per_rank + 4}));
   EXPECT_EQ(g.dependencies, (std::vector<OpId>{0, 0, 1}));
   EXPECT_EQ(g.tensors[0], (TensorLife{0, 2, 1, MemoryTerm::logits, 77}));
   EXPECT_EQ(g.rank_of(2), 1);

@@ -169,18 +169,20 @@ TEST(Recompute, RepeatsTheForwardOperations) {
     }
     return out;
   };
-  const auto full = with_recompute(plain, Recompute::full);
+  const auto full = with_recompute(plain, Recompute::full, core::modules::core_attention);
   EXPECT_EQ(names(full.forward, false), names(plain.forward, false));
   EXPECT_EQ(names(full.backward, true), names(plain.forward, false));
   EXPECT_EQ(names(full.backward, false), names(plain.backward, false));
   for (std::size_t i = 0; i < plain.forward.size(); ++i) EXPECT_TRUE(full.backward[i].recompute);
 
-  const auto selective = with_recompute(plain, Recompute::selective);
+  const auto selective = with_recompute(plain, Recompute::selective, core::modules::core_attention);
   EXPECT_EQ(names(selective.backward, true), std::vector<std::string>{"core_attention"});
   EXPECT_EQ(names(selective.backward, false), names(plain.backward, false));
   for (std::size_t i = 0; i < selective.backward.size(); ++i) {
     if (selective.backward[i].recompute) {
-      EXPECT_EQ(selective.backward.at(i + 1).spec.name, "core_attention_backward");
+      // It stands before the backward operations of its block, and after those of the blocks that follow.
+      EXPECT_EQ(selective.backward.at(i + 1).block, selective.backward[i].block);
+      EXPECT_NE(selective.backward.at(i - 1).block, selective.backward[i].block);
     }
   }
 }

@@ -172,6 +172,8 @@ std::vector<core::SimTime> listed(const std::vector<Taken>& taken, double limit)
       case Recompute::selective:
         family.selective = &t;
         break;
+      case Recompute::modules:
+        break;
       case Recompute::full:
         if (family.full == nullptr || layers(t) < layers(*family.full)) family.full = &t;
         break;

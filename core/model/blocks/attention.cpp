@@ -5,7 +5,7 @@
 // (arXiv 2205.14135). Core-attention recompute ("selective") drops what grows with s^2.
 #include <algorithm>
 
-#include "core/graph/body_writer.h"
+#include "core/graph/core_attention.h"
 #include "core/model/block_kind.h"
 #include "core/model/block_tensors.h"
 
@@ -14,49 +14,20 @@ namespace core::blocks {
 namespace {
 
 struct Shape {
-  std::int64_t heads, kv_heads, head_dim, q, kv;  // of one rank
+  CoreAttention core;
+  std::int64_t q, kv;  // widths on one rank
 };
 
 Shape shape_of(const Block& block, const BodyContext& context) {
   Shape s{};
-  s.heads = block.shape.at("heads") / context.tp;
-  s.kv_heads = std::max<std::int64_t>(1, block.shape.at("kv_heads") / context.tp);
-  s.head_dim = block.shape.at("head_dim");
-  s.q = s.heads * s.head_dim;
-  s.kv = s.kv_heads * s.head_dim;
+  s.core.heads = block.shape.at("heads") / context.tp;
+  s.core.kv_heads = std::max<std::int64_t>(1, block.shape.at("kv_heads") / context.tp);
+  s.core.qk_dim = s.core.v_dim = block.shape.at("head_dim");
+  s.core.window = block.shape.get("window", 0);
+  s.core.chunk = block.shape.get("chunk", 0);
+  s.q = s.core.heads * s.core.qk_dim;
+  s.kv = s.core.kv_heads * s.core.qk_dim;
   return s;
-}
-
-OpSpec core_attention(const Block& block, const BodyContext& context, const Shape& s, Direction direction) {
-  OpSpec op;
-  op.kind = OpKind::attention;
-  op.name = direction == Direction::forward ? "core_attention" : "core_attention_backward";
-  op.direction = direction;
-  op.format = format_of(context.recipe->compute_format);
-  op.kernel = context.attention;
-  op.m = op.n = context.seq;
-  op.k = s.head_dim;
-  op.batch = context.micro_batch * s.heads;
-  op.kv_batch = context.micro_batch * s.kv_heads;
-  op.window = block.shape.get("window", 0);
-  op.flops = attention_flops(op);
-  const double passes = direction == Direction::forward ? 1.0 : 2.0;
-  op.bytes = Bytes{passes * context.recipe->activation_bytes * context.tokens() *
-                   static_cast<double>(2 * s.q + 2 * s.kv)};
-  return op;
-}
-
-void save_scores(BodyWriter& writer, const BodyContext& context, const Shape& s) {
-  const double rows = context.tokens() * static_cast<double>(s.heads);
-  if (context.attention != AttentionKernel::unfused) {
-    writer.save("log-sum-exp", 4.0 * rows, SavedTensor::DroppedBy::selective);
-    return;
-  }
-  const double scores = rows * static_cast<double>(context.seq), a = context.recipe->activation_bytes;
-  writer.save("softmax", a * scores, SavedTensor::DroppedBy::selective);
-  if (context.dropout_attention) {
-    writer.save("attention dropout", (a + 1.0) * scores, SavedTensor::DroppedBy::selective);
-  }
 }
 
 void write_forward(BodyWriter& writer, const Block& block, const ModelSpec& model, const BodyContext& context,
@@ -68,7 +39,7 @@ void write_forward(BodyWriter& writer, const Block& block, const ModelSpec& mode
   writer.linear_forward({"qkv", tokens, model.hidden, s.q + 2 * s.kv});
   if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm", Direction::forward, 2.0 * a * qk);
   if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope", Direction::forward, 2.0 * a * qk);
-  writer.attention(core_attention(block, context, s, Direction::forward));
+  write_core_attention(writer, s.core, context, Direction::forward);
   writer.linear_forward({"attention_out", tokens, s.q, model.hidden});
   leave_tensor_region(writer, context, whole);
   if (context.reduces_output) {
@@ -93,7 +64,7 @@ void write_backward(BodyWriter& writer, const Block& block, const ModelSpec& mod
   }
   writer.linear_input_gradient(out);
   writer.linear_weight_gradient(out);
-  writer.attention(core_attention(block, context, s, Direction::backward));
+  write_core_attention(writer, s.core, context, Direction::backward);
   if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope_backward", Direction::backward, 2.0 * a * qk);
   if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm_backward", Direction::backward, 3.0 * a * qk);
   if (context.sp) {
@@ -113,24 +84,21 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   const auto s = shape_of(block, context);
   write_forward(writer, block, model, context, s);
   write_backward(writer, block, model, context, s);
-  body.selective.push_back({core_attention(block, context, s, Direction::forward), Scope::none, true, false});
 
   const double tokens = context.tokens(), between = context.tokens_between_blocks();
   const double h = static_cast<double>(model.hidden), a = context.recipe->activation_bytes;
   const double g = context.recipe->gemm_input_bytes;
-  writer.save("attention input", g * between * h);
+  writer.save_gemm_input("attention input", g * between * h, modules::norm);
   writer.save("q, k and v", a * tokens * static_cast<double>(s.q + 2 * s.kv));
   if (block.shape.get("qk_norm", 0) != 0) {
     writer.save("q/k norm input", a * tokens * static_cast<double>(s.q + s.kv));
   }
-  save_scores(writer, context, s);
-  writer.save("attention output", g * tokens * static_cast<double>(s.q));
+  save_core_attention(writer, s.core, context);
+  writer.save_gemm_input("attention output", g * tokens * static_cast<double>(s.q));
   if (context.dropout_hidden) writer.save("attention dropout mask", between * h);
 
   const double whole = a * tokens * h;
-  const double scores = context.attention == AttentionKernel::unfused
-                            ? a * tokens * static_cast<double>(s.heads * context.seq)
-                            : 0.0;
+  const double scores = unfused_scores(s.core, context);
   body.forward_transient = std::max(body.forward_transient, Bytes{whole + scores});
   body.backward_transient =
       std::max(body.backward_transient,

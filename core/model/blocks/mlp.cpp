@@ -24,7 +24,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
 
   enter_tensor_region(writer, context, whole);
   writer.linear_forward(up);
-  writer.memory_bound("activation", Direction::forward, a * tokens * f * (ups + 1.0));
+  writer.memory_bound("activation", Direction::forward, a * tokens * f * (ups + 1.0), modules::activation);
   writer.linear_forward(down);
   leave_tensor_region(writer, context, whole);
   const double mask = context.dropout_hidden ? 1.0 : 0.0;
@@ -53,9 +53,9 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   writer.memory_bound("residual_backward", Direction::backward, 3.0 * a * between * h);
 
   const double g = context.recipe->gemm_input_bytes;
-  if (context.gathers_input) writer.save("mlp input", g * between * h);
+  if (context.gathers_input) writer.save_gemm_input("mlp input", g * between * h, modules::norm);
   writer.save(gated ? "gate and up" : "activation input", a * tokens * f * ups);
-  writer.save("activation output", g * tokens * f);
+  writer.save_gemm_input("activation output", g * tokens * f, modules::activation);
   if (context.dropout_hidden) writer.save("mlp dropout mask", between * h);
   body.forward_transient = std::max(body.forward_transient, Bytes{whole});
   body.backward_transient =

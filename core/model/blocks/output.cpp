@@ -36,7 +36,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   }
   writer.linear_weight_gradient(linear);
 
-  writer.save("output input", a * context.tokens_between_blocks() * h);
+  writer.save_gemm_input("output input", a * context.tokens_between_blocks() * h);
   writer.save("logits", context.logits_saved_bytes * logits);
   body.forward_transient = std::max(body.forward_transient, Bytes{context.logits_transient_bytes * logits});
   body.backward_transient = std::max(body.backward_transient, Bytes{context.logits_transient_bytes * logits + whole});

@@ -9,7 +9,7 @@ namespace core::dimensions {
 
 namespace {
 
-std::optional<std::string> why_not(const ModelSpec&, const ParallelPlan& plan) {
+std::optional<std::string> why_not(const ModelSpec&, const ParallelPlan& plan, std::int64_t) {
   const auto chunk = plan.micro_batch * plan.dp;
   if (plan.global_batch % chunk != 0) {
     return fmt::format("global batch gbs={} does not divide by dp={} x micro-batch mb={}",

@@ -23,7 +23,7 @@ std::optional<std::string> why_not_given(const ModelSpec& model, const ParallelP
   return std::nullopt;
 }
 
-std::optional<std::string> why_not(const ModelSpec& model, const ParallelPlan& plan) {
+std::optional<std::string> why_not(const ModelSpec& model, const ParallelPlan& plan, std::int64_t) {
   if (plan.layout == Layout::given) return why_not_given(model, plan);
   if (plan.layout == Layout::even && model.layers() % plan.stages() != 0) {
     return fmt::format("{} layers do not divide by pp={} x vpp={}; layers=slots shares them out unevenly",

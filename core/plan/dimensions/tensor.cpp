@@ -25,7 +25,7 @@ std::optional<std::string> why_not_block(const Block& block, std::int64_t tp) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_not(const ModelSpec& model, const ParallelPlan& plan) {
+std::optional<std::string> why_not(const ModelSpec& model, const ParallelPlan& plan, std::int64_t) {
   for (const auto& layer : model.kinds) {
     for (const auto& block : layer.blocks) {
       if (auto reason = why_not_block(block, plan.tp)) return reason;

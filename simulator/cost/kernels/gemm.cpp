@@ -34,6 +34,7 @@ constexpr FormatFacts facts[] = {
     {"gemm.fp16.efficiency", 2, 2, 8},
     {"gemm.bf16.efficiency", 2, 2, 8},
     {"gemm.fp8.efficiency", 1, 2, 16},
+    {"gemm.fp4.efficiency", 0.5, 2, 32},
 };
 
 const FormatFacts& facts_of(core::Format format) { return facts[static_cast<std::size_t>(format)]; }

@@ -1,0 +1,111 @@
+#include "core/graph/core_attention.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace core {
+
+namespace {
+
+// Keys that queries meet, as the kernel sees them: chunks become sequences of their own.
+OpSpec kernel_of(const CoreAttention& a, const BodyContext& context, Direction direction) {
+  const bool ulysses = context.cp > 1 && context.cp_kind == ContextParallel::ulysses;
+  const auto heads = ulysses ? std::max<std::int64_t>(1, a.heads / context.cp) : a.heads;
+  const auto kv_heads = ulysses ? std::max<std::int64_t>(1, a.kv_heads / context.cp) : a.kv_heads;
+  OpSpec op;
+  op.kind = OpKind::attention;
+  op.name = direction == Direction::forward ? "core_attention" : "core_attention_backward";
+  op.direction = direction;
+  op.format = format_of(context.recipe->compute_format);
+  op.kernel = context.attention;
+  op.k = a.qk_dim;
+  op.v_dim = a.v_dim == a.qk_dim ? 0 : a.v_dim;
+  op.window = a.top_k > 0 ? a.top_k : a.window;
+  op.sparse = a.top_k > 0;
+  op.m = op.n = context.seq;
+  auto sequences = context.micro_batch;
+  if (a.chunk > 0 && a.chunk < context.seq) {
+    sequences *= (context.seq + a.chunk - 1) / a.chunk;
+    op.m = op.n = a.chunk;
+  }
+  if (context.cp > 1 && !ulysses) {
+    op.m = std::max<std::int64_t>(1, op.n / context.cp);
+    // An early and a late part together meet half of all keys on every rank; the last part alone meets the most.
+    if (context.cp_balanced && op.kernel != AttentionKernel::unfused) {
+      op.causal = false;
+      op.n = std::max<std::int64_t>(1, op.n / 2);
+    }
+  }
+  op.batch = sequences * heads;
+  op.kv_batch = sequences * kv_heads;
+  op.flops = attention_flops(op);
+  const double passes = direction == Direction::forward ? 1.0 : 2.0;
+  op.bytes = Bytes{passes * context.recipe->activation_bytes * context.tokens() *
+                   (a.q_width() + a.kv_width() + a.out_width())};
+  return op;
+}
+
+// Bytes of all keys and values of a micro-batch that a rank has to see: with a window, those of its neighbours only.
+double exchanged(const CoreAttention& a, const BodyContext& context) {
+  const double s = static_cast<double>(context.seq), own = s / static_cast<double>(context.cp);
+  const double reach = static_cast<double>(a.chunk > 0 ? a.chunk : a.window);
+  const double seen = reach > 0.0 ? std::min(s, own + reach) : s;
+  return context.recipe->activation_bytes * static_cast<double>(context.micro_batch) * seen * a.kv_width();
+}
+
+void write_ring(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+  const bool forward = direction == Direction::forward;
+  writer.collective(Scope::context, OpKind::all_gather, forward ? "cp_ring_exchange" : "cp_ring_exchange_backward",
+                    direction, (forward ? 1.0 : 2.0) * exchanged(a, context), true, modules::core_attention);
+  writer.op(kernel_of(a, context, direction), modules::core_attention);
+}
+
+void write_all_gather(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+  writer.collective(Scope::context, OpKind::all_gather, "cp_all_gather", direction, exchanged(a, context), false,
+                    modules::core_attention);
+  writer.op(kernel_of(a, context, direction), modules::core_attention);
+  if (direction == Direction::backward) {
+    writer.collective(Scope::context, OpKind::reduce_scatter, "cp_reduce_scatter", direction, exchanged(a, context));
+  }
+}
+
+void write_ulysses(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+  const double tokens = context.tokens() * context.recipe->activation_bytes;
+  const double inputs = tokens * (a.q_width() + a.kv_width()), output = tokens * a.out_width();
+  const bool forward = direction == Direction::forward;
+  writer.collective(Scope::context, OpKind::all_to_all, "cp_all_to_all", direction, forward ? inputs : output);
+  writer.op(kernel_of(a, context, direction), modules::core_attention);
+  writer.collective(Scope::context, OpKind::all_to_all, "cp_all_to_all", direction, forward ? output : inputs);
+}
+
+}  // namespace
+
+void write_core_attention(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+  if (context.cp == 1) {
+    writer.op(kernel_of(a, context, direction), modules::core_attention);
+    return;
+  }
+  switch (context.cp_kind) {
+    case ContextParallel::ring: return write_ring(writer, a, context, direction);
+    case ContextParallel::all_gather: return write_all_gather(writer, a, context, direction);
+    case ContextParallel::ulysses: return write_ulysses(writer, a, context, direction);
+  }
+}
+
+void save_core_attention(BodyWriter& writer, const CoreAttention& a, const BodyContext& context) {
+  const double rows = context.tokens() * static_cast<double>(a.heads);
+  if (context.attention != AttentionKernel::unfused) {
+    writer.save("log-sum-exp", 4.0 * rows, modules::core_attention);
+    return;
+  }
+  const double scores = rows * static_cast<double>(context.seq), bytes = context.recipe->activation_bytes;
+  writer.save("softmax", bytes * scores, modules::core_attention);
+  if (context.dropout_attention) writer.save("attention dropout", (bytes + 1.0) * scores, modules::core_attention);
+}
+
+double unfused_scores(const CoreAttention& a, const BodyContext& context) {
+  if (context.attention != AttentionKernel::unfused) return 0.0;
+  return context.recipe->activation_bytes * context.tokens() * static_cast<double>(a.heads * context.seq);
+}
+
+}  // namespace core
