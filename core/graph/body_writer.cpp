@@ -129,6 +129,20 @@ void BodyWriter::tensor_collective(
   collective(Scope::tensor, kind, std::move(name), direction, bytes, overlaps_next);
 }
 
+void BodyWriter::expert_all_to_all(std::string name, Direction direction, double bytes, std::int64_t copies,
+                                   std::int64_t domains, Modules repeated_by) {
+  if (ranks_of(Scope::expert, context_) == 1) return;
+  OpSpec spec;
+  spec.kind = OpKind::all_to_all;
+  spec.name = std::move(name);
+  spec.direction = direction;
+  spec.format = format_of(context_.recipe->compute_format);
+  spec.bytes = Bytes{bytes};
+  spec.n = copies;
+  spec.k = domains;
+  append(std::move(spec), repeated_by).scope = Scope::expert;
+}
+
 void BodyWriter::op(OpSpec spec, Modules repeated_by) { append(std::move(spec), repeated_by); }
 
 void BodyWriter::save(std::string name, double bytes, Modules dropped_by) {
@@ -150,19 +164,16 @@ std::int64_t ranks_of(Scope scope, const BodyContext& context) {
   CORE_ASSERT(false);
 }
 
-void enter_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes) {
-  if (context.sp && context.gathers_input) {
-    writer.tensor_collective(OpKind::all_gather, "tp_all_gather", Direction::forward, bytes);
-  }
+void enter_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes, Modules repeated_by) {
+  if (!context.sp || !context.gathers_input) return;
+  writer.collective(Scope::tensor, OpKind::all_gather, "tp_all_gather", Direction::forward, bytes, false, repeated_by);
 }
 
-void leave_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes) {
+void leave_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes, Modules repeated_by) {
   if (!context.reduces_output) return;
-  if (context.sp) {
-    writer.tensor_collective(OpKind::reduce_scatter, "tp_reduce_scatter", Direction::forward, bytes);
-  } else {
-    writer.tensor_collective(OpKind::all_reduce, "tp_all_reduce", Direction::forward, bytes);
-  }
+  const auto kind = context.sp ? OpKind::reduce_scatter : OpKind::all_reduce;
+  const auto* name = context.sp ? "tp_reduce_scatter" : "tp_all_reduce";
+  writer.collective(Scope::tensor, kind, name, Direction::forward, bytes, false, repeated_by);
 }
 
 }  // namespace core

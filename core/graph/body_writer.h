@@ -32,6 +32,10 @@ class BodyWriter {
                   bool overlaps_next = false, Modules repeated_by = 0);
   // The same over the tensor-parallel ranks.
   void tensor_collective(OpKind kind, std::string name, Direction direction, double bytes, bool overlaps_next = false);
+  // The all-to-all of experts' tokens over Scope::expert: `bytes` hold `copies` of each token, which go to ranks of at most
+  // `domains` domains (0 = any number).
+  void expert_all_to_all(std::string name, Direction direction, double bytes, std::int64_t copies, std::int64_t domains,
+                         Modules repeated_by = 0);
   // Any other kernel, as it stands.
   void op(OpSpec spec, Modules repeated_by = 0);
   void save(std::string name, double bytes, Modules dropped_by = 0);
@@ -53,7 +57,7 @@ std::int64_t ranks_of(Scope scope, const BodyContext& context);
 
 // The collectives around a pair of column- and row-parallel linear layers (arXiv 2205.05198, figures 4 and 5).
 // `bytes`: the whole activation [b, s, h].
-void enter_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes);
-void leave_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes);
+void enter_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes, Modules repeated_by = 0);
+void leave_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes, Modules repeated_by = 0);
 
 }  // namespace core

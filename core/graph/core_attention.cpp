@@ -14,7 +14,7 @@ OpSpec kernel_of(const CoreAttention& a, const BodyContext& context, Direction d
   const auto kv_heads = ulysses ? std::max<std::int64_t>(1, a.kv_heads / context.cp) : a.kv_heads;
   OpSpec op;
   op.kind = OpKind::attention;
-  op.name = direction == Direction::forward ? "core_attention" : "core_attention_backward";
+  op.name = direction == Direction::forward ? a.name : a.name + "_backward";
   op.direction = direction;
   op.format = format_of(context.recipe->compute_format);
   op.kernel = context.attention;

@@ -14,6 +14,7 @@ struct CoreAttention {
   std::int64_t window = 0;               // sliding window in tokens, 0 = none
   std::int64_t chunk = 0;                // attention within chunks of this many tokens (Llama 4), 0 = none
   std::int64_t top_k = 0;                // keys of each query chosen by an indexer (DeepSeek-V3.2), 0 = all
+  std::string name = "core_attention";   // of the kernel
 
   double q_width() const { return static_cast<double>(heads * qk_dim); }
   double kv_width() const { return static_cast<double>(kv_heads * (qk_dim + v_dim)); }

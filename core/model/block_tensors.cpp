@@ -2,29 +2,14 @@
 
 #include <string_view>
 
+#include "core/model/tensor_list.h"
+
 namespace core {
 namespace {
 
 using Split = Tensor::Split;
 
-// Tensors in order, with short calls for the shapes that occur.
-class Tensors {
- public:
-  void matrix(std::string_view name, std::int64_t rows, std::int64_t columns, Split split) {
-    tensors_.push_back({std::string(name), rows, columns, split});
-  }
-  void vector_if(bool there, std::string_view name, std::int64_t length, Split split) {
-    if (there) {
-      tensors_.push_back({std::string(name), length, 1, split});
-    }
-  }
-  std::vector<Tensor> take() { return std::move(tensors_); }
-
- private:
-  std::vector<Tensor> tensors_;
-};
-
-void add_qk_norm(const Attributes& shape, Tensors& out) {
+void add_qk_norm(const Attributes& shape, TensorList& out) {
   const std::int64_t head_dim = shape.at("head_dim");
   const bool bias = shape.at("qk_norm_bias") != 0;
   if (shape.at("qk_norm") == 1) {
@@ -46,7 +31,7 @@ void add_qk_norm(const Attributes& shape, Tensors& out) {
 
 std::vector<Tensor> norm_tensors(const Block& block, const ModelSpec&) {
   const std::int64_t dim = block.shape.at("dim");
-  Tensors out;
+  TensorList out;
   out.vector_if(block.shape.at("weight") != 0, "norm.weight", dim, Split::none);
   out.vector_if(block.shape.at("bias") != 0, "norm.bias", dim, Split::none);
   return out.take();
@@ -57,14 +42,19 @@ std::vector<Tensor> attention_tensors(const Block& block, const ModelSpec& model
   const std::int64_t q = shape.at("heads") * shape.at("head_dim");
   const std::int64_t kv = shape.at("kv_heads") * shape.at("head_dim");
   const bool qkv_bias = shape.at("qkv_bias") != 0;
-  Tensors out;
+  TensorList out;
   out.matrix("q.weight", model.hidden, q, Split::heads);
   out.vector_if(qkv_bias, "q.bias", q, Split::heads);
   out.matrix("k.weight", model.hidden, kv, Split::kv_heads);
   out.vector_if(qkv_bias, "k.bias", kv, Split::kv_heads);
   out.matrix("v.weight", model.hidden, kv, Split::kv_heads);
   out.vector_if(qkv_bias, "v.bias", kv, Split::kv_heads);
+  if (shape.get("gate", 0) != 0) {
+    out.matrix("gate.weight", model.hidden, q, Split::heads);
+    out.vector_if(qkv_bias, "gate.bias", q, Split::heads);
+  }
   add_qk_norm(shape, out);
+  out.vector_if(shape.get("sinks", 0) != 0, "sinks", shape.at("heads"), Split::heads);
   out.matrix("out.weight", q, model.hidden, Split::rows);
   out.vector_if(shape.at("out_bias") != 0, "out.bias", model.hidden, Split::none);
   return out.take();
@@ -74,7 +64,7 @@ std::vector<Tensor> mlp_tensors(const Block& block, const ModelSpec& model) {
   const Attributes& shape = block.shape;
   const std::int64_t ffn = shape.at("ffn");
   const bool up_bias = shape.at("up_bias") != 0;
-  Tensors out;
+  TensorList out;
   if (shape.at("gated") != 0) {
     out.matrix("gate.weight", model.hidden, ffn, Split::columns);
     out.vector_if(up_bias, "gate.bias", ffn, Split::rows);
@@ -89,7 +79,7 @@ std::vector<Tensor> mlp_tensors(const Block& block, const ModelSpec& model) {
 std::vector<Tensor> embedding_tensors(const Block& block, const ModelSpec& model) {
   const Attributes& shape = block.shape;
   const std::int64_t dim = shape.at("dim");
-  Tensors out;
+  TensorList out;
   out.matrix("tokens.weight", shape.at("vocab"), dim, Split::rows);
   if (shape.at("positions") != 0) {
     out.matrix("positions.weight", shape.at("positions"), model.hidden, Split::none);
@@ -103,7 +93,7 @@ std::vector<Tensor> embedding_tensors(const Block& block, const ModelSpec& model
 std::vector<Tensor> output_tensors(const Block& block, const ModelSpec& model) {
   const Attributes& shape = block.shape;
   const std::int64_t dim = shape.at("dim");
-  Tensors out;
+  TensorList out;
   if (dim != model.hidden) {
     out.matrix("project_out.weight", model.hidden, dim, Split::none);
   }

@@ -13,8 +13,8 @@ namespace core {
 
 // weight [dim], bias [dim]
 std::vector<Tensor> norm_tensors(const Block& block, const ModelSpec& model);
-// q [hidden, heads x head_dim], k and v [hidden, kv_heads x head_dim], their biases and norms,
-// out [heads x head_dim, hidden] and its bias
+// q [hidden, heads x head_dim], k and v [hidden, kv_heads x head_dim], an output gate as q, their
+// biases and norms, sinks [heads], out [heads x head_dim, hidden] and its bias
 std::vector<Tensor> attention_tensors(const Block& block, const ModelSpec& model);
 // gate (where gated) and up [hidden, ffn], down [ffn, hidden], biases
 std::vector<Tensor> mlp_tensors(const Block& block, const ModelSpec& model);

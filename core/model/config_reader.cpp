@@ -39,6 +39,9 @@ bool differ_as_integers(const Document& a, const Document& b) {
   return both && a.as_int(-most, most) != b.as_int(-most, most);
 }
 
+// A limit that means "none" where it is infinite (Mamba's step).
+constexpr std::string_view may_be_infinite = "time_step_limit";
+
 void refuse_non_finite(const Document& value) {
   if (value.is_number()) {
     value.as_real();
@@ -46,7 +49,9 @@ void refuse_non_finite(const Document& value) {
     std::ranges::for_each(value.as_list(), refuse_non_finite);
   } else if (value.is_object()) {
     for (const auto& [key, member] : value.as_object()) {
-      refuse_non_finite(member);
+      if (key != may_be_infinite) {
+        refuse_non_finite(member);
+      }
     }
   }
 }
@@ -206,6 +211,23 @@ std::int64_t ConfigReader::size_or_assume(Keys keys,
   }
   warn_assumed(keys, otherwise, why);
   return otherwise;
+}
+
+std::int64_t ConfigReader::count_or(Keys keys, std::int64_t otherwise, std::int64_t most) {
+  const Document* value = find(keys);
+  return value == nullptr ? otherwise : value->as_int(0, most);
+}
+
+std::optional<std::vector<std::int64_t>> ConfigReader::integers(Keys keys, std::int64_t most) {
+  const Document* value = find(keys);
+  if (value == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> numbers;
+  for (const Document& number : value->as_list()) {
+    numbers.push_back(number.as_int(0, most));
+  }
+  return numbers;
 }
 
 bool ConfigReader::flag(Keys keys, bool otherwise) {

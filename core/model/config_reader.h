@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,10 @@ class ConfigReader {
                               std::int64_t otherwise,
                               std::int64_t most,
                               std::string_view why);
+  // A number of things that may be none: 0 up to `most`, or `otherwise` where the key is missing.
+  std::int64_t count_or(Keys keys, std::int64_t otherwise, std::int64_t most);
+  // A list of integers from 0 to `most`; nothing where the key is missing.
+  std::optional<std::vector<std::int64_t>> integers(Keys keys, std::int64_t most);
   // A switch, or the default of the configuration class.
   bool flag(Keys keys, bool otherwise);
   // A dropout rate in 0 .. 1, or 0 when missing.

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
 
 #include "core/error.h"
 
 namespace core {
 namespace {
-
-Block norm_block(const Decoder& d) {
-  return {
-      "norm",
-      {{"dim", d.hidden}, {"rms", d.norm.rms}, {"weight", d.norm.weight}, {"bias", d.norm.bias}}};
-}
 
 // A norm on the output of the block before it.
 Block post_norm_block(const Decoder& d) {
@@ -22,43 +19,18 @@ Block post_norm_block(const Decoder& d) {
   return block;
 }
 
-Block attention_block(const Decoder& d, std::int64_t window) {
-  return {"attention",
-          {{"heads", d.heads},
-           {"kv_heads", d.kv_heads},
-           {"head_dim", d.head_dim},
-           {"qkv_bias", d.qkv_bias},
-           {"out_bias", d.out_bias},
-           {"qk_norm", static_cast<std::int64_t>(d.qk_norm)},
-           {"qk_norm_bias", d.qk_norm_bias},
-           {"window", window},
-           {"rope", d.rope},
-           {"alibi", d.alibi}}};
-}
-
-Block mlp_block(const Decoder& d) {
-  return {"mlp",
-          {{"ffn", d.ffn},
-           {"gated", d.gated},
-           {"activation", static_cast<std::int64_t>(d.activation)},
-           {"up_bias", d.up_bias},
-           {"down_bias", d.down_bias}}};
-}
-
-std::vector<Block> layer_blocks(const Decoder& d, std::int64_t window) {
+std::vector<Block> layer_blocks(const Decoder& d, Block mixer, Block feed_forward) {
   const Block norm = norm_block(d);
   const Block post = post_norm_block(d);
-  const Block attention = attention_block(d, window);
-  const Block mlp = mlp_block(d);
   switch (d.norms) {
     case Decoder::NormPlacement::before:
-      return {norm, attention, norm, mlp};
+      return {norm, std::move(mixer), norm, std::move(feed_forward)};
     case Decoder::NormPlacement::after:
-      return {attention, post, mlp, post};
+      return {std::move(mixer), post, std::move(feed_forward), post};
     case Decoder::NormPlacement::around:
-      return {norm, attention, post, norm, mlp, post};
+      return {norm, std::move(mixer), post, norm, std::move(feed_forward), post};
     case Decoder::NormPlacement::shared:
-      return {norm, attention, mlp};
+      return {norm, std::move(mixer), std::move(feed_forward)};
   }
   CORE_ASSERT(false);
 }
@@ -86,22 +58,26 @@ std::vector<Block> output_blocks(const Decoder& d) {
   return blocks;
 }
 
-// One kind of layer for each window that occurs, in order of appearance.
-void add_layers(const Decoder& d, ModelSpec& model) {
-  std::vector<std::int64_t> kinds;
+// Layers of attention and mlp, named by what they see.
+std::vector<Layer> windowed_layers(const Decoder& d) {
+  const bool all_the_same = std::ranges::adjacent_find(d.windows, std::not_equal_to<>()) == d.windows.end();
+  std::vector<Layer> layers;
   for (std::int64_t i = 0; i < d.layers; ++i) {
     const std::int64_t window = d.windows.empty() ? 0 : d.windows[static_cast<std::size_t>(i)];
-    const auto kind = std::ranges::find(kinds, window);
-    model.layer_kind.push_back(static_cast<std::uint16_t>(kind - kinds.begin()));
-    if (kind == kinds.end()) {
-      kinds.push_back(window);
-    }
+    const std::string name = all_the_same ? "decoder" : window == 0 ? "decoder-global" : "decoder-local";
+    layers.push_back(decoder_layer(d, name, attention_block(d, window), mlp_block(d)));
   }
-  for (const std::int64_t window : kinds) {
-    const std::string name = kinds.size() == 1 ? "decoder"
-                             : window == 0     ? "decoder-global"
-                                               : "decoder-local";
-    model.kinds.push_back({name, layer_blocks(d, window), d.parallel_residual});
+  return layers;
+}
+
+// One kind for all equal layers, in order of appearance.
+void add_layers(const std::vector<Layer>& layers, ModelSpec& model) {
+  for (const Layer& layer : layers) {
+    const auto kind = std::ranges::find(model.kinds, layer);
+    model.layer_kind.push_back(static_cast<std::uint16_t>(kind - model.kinds.begin()));
+    if (kind == model.kinds.end()) {
+      model.kinds.push_back(layer);
+    }
   }
 }
 
@@ -209,7 +185,58 @@ std::vector<std::int64_t> read_max_window_layers(ConfigReader& in, std::int64_t 
   return read_windows(in, layers, on ? window : 0, [=](std::int64_t i) { return i >= full; });
 }
 
-ModelSpec decoder_spec(const Decoder& d, ConfigReader& in) {
+Block norm_block(const Decoder& d) {
+  return {
+      "norm",
+      {{"dim", d.hidden}, {"rms", d.norm.rms}, {"weight", d.norm.weight}, {"bias", d.norm.bias}}};
+}
+
+Block attention_block(const Decoder& d, std::int64_t window) {
+  Block block{"attention",
+          {{"heads", d.heads},
+           {"kv_heads", d.kv_heads},
+           {"head_dim", d.head_dim},
+           {"qkv_bias", d.qkv_bias},
+           {"out_bias", d.out_bias},
+           {"qk_norm", static_cast<std::int64_t>(d.qk_norm)},
+           {"qk_norm_bias", d.qk_norm_bias},
+           {"window", window},
+           {"rope", d.rope},
+           {"alibi", d.alibi}}};
+  if (d.attention_gate) {
+    block.shape.set("gate", 1);
+  }
+  if (d.attention_sinks) {
+    block.shape.set("sinks", 1);
+  }
+  return block;
+}
+
+Block mlp_block(const Decoder& d) {
+  return {"mlp",
+          {{"ffn", d.ffn},
+           {"gated", d.gated},
+           {"activation", static_cast<std::int64_t>(d.activation)},
+           {"up_bias", d.up_bias},
+           {"down_bias", d.down_bias}}};
+}
+
+Layer decoder_layer(const Decoder& d, std::string name, Block mixer, Block feed_forward) {
+  return {std::move(name), layer_blocks(d, std::move(mixer), std::move(feed_forward)), d.parallel_residual};
+}
+
+Layer mtp_module(const Decoder& d, const Layer& layer) {
+  Layer module{"mtp", {norm_block(d), norm_block(d)}, layer.parallel_residual};
+  module.blocks.push_back({"projection", {{"inputs", 2}}});
+  module.blocks.insert(module.blocks.end(), layer.blocks.begin(), layer.blocks.end());
+  module.blocks.push_back(norm_block(d));
+  module.blocks.push_back({"output", {{"vocab", d.vocab}, {"tied", 1}, {"bias", 0}, {"dim", d.hidden}}});
+  return module;
+}
+
+ModelSpec decoder_spec(const Decoder& d, ConfigReader& in) { return decoder_spec(d, windowed_layers(d), in); }
+
+ModelSpec decoder_spec(const Decoder& d, const std::vector<Layer>& layers, ConfigReader& in, std::vector<Layer> mtp) {
   if (d.heads * d.head_dim > Largest::projection) {
     throw InputError(fmt::format("{}: {} heads of {}: expected a width of at most {} together",
                                  in.where(),
@@ -220,7 +247,8 @@ ModelSpec decoder_spec(const Decoder& d, ConfigReader& in) {
   ModelSpec model;
   model.hidden = d.hidden;
   model.vocab = d.vocab;
-  add_layers(d, model);
+  add_layers(layers, model);
+  model.mtp = std::move(mtp);
   model.embedding = embedding_blocks(d);
   model.output = output_blocks(d);
   model.tied_embeddings = d.tied;

@@ -37,8 +37,10 @@ struct Decoder {
 
   bool qkv_bias = false;
   bool out_bias = false;
-  enum class QkNorm { none, per_head, full_width } qk_norm = QkNorm::none;
+  enum class QkNorm { none, per_head, full_width, without_weights } qk_norm = QkNorm::none;
   bool qk_norm_bias = false;
+  bool attention_gate = false;  // the output is multiplied with a gate of the same width
+  bool attention_sinks = false;
   bool rope = true;
   bool alibi = false;
   std::vector<std::int64_t> windows;  // of each layer, 0 = none; empty: none at all
@@ -69,6 +71,9 @@ struct Largest {
   static constexpr std::int64_t projection = std::int64_t{1} << 21;  // heads x head_dim
   static constexpr std::int64_t ffn = std::int64_t{1} << 22;
   static constexpr std::int64_t positions = std::int64_t{1} << 28;
+  static constexpr std::int64_t experts = std::int64_t{1} << 14;
+  static constexpr std::int64_t experts_width = std::int64_t{1} << 24;  // experts x their ffn
+  static constexpr std::int64_t kernel = std::int64_t{1} << 10;         // taps of a convolution
 };
 
 // What a configuration class takes for a key that a file may leave out.
@@ -109,7 +114,23 @@ std::vector<std::int64_t> read_windows(ConfigReader& in,
 // sliding_window.
 std::vector<std::int64_t> read_max_window_layers(ConfigReader& in, std::int64_t layers);
 
-// Writes the decoder out as a model and ends the reading of its configuration.
+// Blocks of the decoder's sizes, for families whose layers differ.
+Block norm_block(const Decoder& decoder);
+Block attention_block(const Decoder& decoder, std::int64_t window);
+Block mlp_block(const Decoder& decoder);
+// A layer of a mixer and a feed-forward block, with the decoder's norms.
+Layer decoder_layer(const Decoder& decoder, std::string name, Block mixer, Block feed_forward);
+
+// A multi-token prediction module (DeepSeek-V3, arXiv 2412.19437, section 2.2): a norm of the state and of the next token's
+// embedding, a projection of both to one, a layer, a norm and a loss of its own through the shared output layer.
+Layer mtp_module(const Decoder& decoder, const Layer& layer);
+
+// Writes the decoder out as a model and ends the reading of its configuration. `layers` are its layers, first to last; equal
+// ones become one kind. Without them all layers are attention and mlp, with the decoder's windows.
 ModelSpec decoder_spec(const Decoder& decoder, ConfigReader& in);
+ModelSpec decoder_spec(const Decoder& decoder,
+                       const std::vector<Layer>& layers,
+                       ConfigReader& in,
+                       std::vector<Layer> mtp = {});
 
 }  // namespace core

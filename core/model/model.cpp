@@ -29,39 +29,30 @@ std::int64_t count_kind(const std::vector<Block>& blocks,
   return sum;
 }
 
-// 2 FLOPs for each element of each matrix that the token is multiplied with. Tables are read, not
-// multiplied; the output layer is multiplied whether it has a table of its own or not.
-double gemm_flops(const Block& block, const ModelSpec& model) {
-  double elements = 0.0;
-  for (const Tensor& tensor : tensors_of({block}, model)) {
-    const bool is_table = tensor.name == "tokens.weight" || tensor.name == "positions.weight" ||
-                          tensor.name == "output.weight";
-    if (tensor.columns > 1 && !is_table) {
-      elements += static_cast<double>(tensor.numel());
+std::int64_t count_active(const std::vector<Block>& blocks, const ModelSpec& model) {
+  std::int64_t sum = 0;
+  for (const Block& block : blocks) {
+    for (const Tensor& tensor : block_kind(block.kind).tensors(block, model)) {
+      sum += active_elements(block, tensor);
     }
   }
-  if (block.kind == "output") {
-    elements +=
-        static_cast<double>(block.shape.at("vocab")) * static_cast<double>(block.shape.at("dim"));
-  }
-  return 2.0 * elements;
-}
-
-// Scores and weighted values: 2 s heads head_dim each.
-double attention_flops(const Block& block, std::int64_t seq) {
-  if (block.kind != "attention") {
-    return 0.0;
-  }
-  const std::int64_t window = block.shape.at("window");
-  const std::int64_t span = window == 0 ? seq : std::min(seq, window);
-  return 4.0 * static_cast<double>(span) * static_cast<double>(block.shape.at("heads")) *
-         static_cast<double>(block.shape.at("head_dim"));
+  return sum;
 }
 
 double flops(const std::vector<Block>& blocks, const ModelSpec& model, std::int64_t seq) {
   double sum = 0.0;
   for (const Block& block : blocks) {
-    sum += gemm_flops(block, model) + attention_flops(block, seq);
+    const BlockKind& kind = block_kind(block.kind);
+    sum += kind.flops_per_token == nullptr ? 0.0 : kind.flops_per_token(block, model, seq);
+  }
+  return sum;
+}
+
+double cache_elements(const std::vector<Block>& blocks) {
+  double sum = 0.0;
+  for (const Block& block : blocks) {
+    const BlockKind& kind = block_kind(block.kind);
+    sum += kind.cache_per_token == nullptr ? 0.0 : kind.cache_per_token(block);
   }
   return sum;
 }
@@ -116,12 +107,16 @@ ParameterCount count_parameters(const ModelSpec& model) {
   const std::vector<std::int64_t> layers = layers_of_kinds(model);
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     result.total += layers[kind] * count(tensors_of(model.kinds[kind].blocks, model));
+    result.active += layers[kind] * count_active(model.kinds[kind].blocks, model);
   }
-  result.total +=
-      count(tensors_of(model.embedding, model)) + count(tensors_of(model.output, model));
-  result.active = result.total;
+  const std::int64_t ends = count(tensors_of(model.embedding, model)) + count(tensors_of(model.output, model));
+  result.total += ends;
+  result.active += ends;
   result.embedding = count_kind(model.embedding, "embedding", model);
   result.output = count_kind(model.output, "output", model);
+  for (const Layer& module : model.mtp) {
+    result.mtp += count(tensors_of(module.blocks, model));
+  }
   return result;
 }
 
@@ -129,25 +124,22 @@ double flops_per_token_forward(const ModelSpec& model, std::int64_t seq) {
   double sum = flops(model.embedding, model, seq) + flops(model.output, model, seq);
   const std::vector<std::int64_t> layers = layers_of_kinds(model);
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    sum += static_cast<double>(layers[kind]) * flops(model.kinds[kind].blocks, model, seq);
+    sum += static_cast<double>(layers[kind] * model.loops) * flops(model.kinds[kind].blocks, model, seq);
+  }
+  for (const Layer& module : model.mtp) {
+    sum += flops(module.blocks, model, seq);
   }
   return sum;
 }
 
 double kv_cache_bytes_per_token(const ModelSpec& model) {
-  constexpr double keys_and_values = 2.0;
   constexpr double bytes = 2.0;
   double elements = 0.0;
   const std::vector<std::int64_t> layers = layers_of_kinds(model);
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    for (const Block& block : model.kinds[kind].blocks) {
-      if (block.kind == "attention") {
-        elements += static_cast<double>(layers[kind] * block.shape.at("kv_heads") *
-                                        block.shape.at("head_dim"));
-      }
-    }
+    elements += static_cast<double>(layers[kind] * model.loops) * cache_elements(model.kinds[kind].blocks);
   }
-  return keys_and_values * bytes * elements;
+  return bytes * elements;
 }
 
 }  // namespace core

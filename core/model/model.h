@@ -41,6 +41,12 @@ enum class Activation : std::int64_t { gelu = 0, relu = 1, silu = 2, squared_rel
 //   attention: heads, kv_heads, head_dim, qkv_bias, out_bias, qk_norm (0 none, 1 per head: weights of
 //              head_dim each for q and k; 2 over the whole projection), qk_norm_bias (LayerNorm q/k norm:
 //              weight and bias), window (0 = none), rope, alibi
+//              as they apply: gate (1: the output is multiplied with a gate), sinks (1: one parameter a head), chunk
+//              (attention within chunks of this many tokens)
+//   mla:       heads, q_rank (0 = none), kv_rank, nope_dim, rope_dim, v_dim, bias; with an indexer index_heads, index_dim and
+//              index_top_k
+//   gated_delta, kda, mamba2, rwkv_time, rwkv_channel: linear attention and what belongs to it; see their files
+//   projection: inputs (vectors of the hidden size that become one)
 //   mlp:       ffn, gated, activation (Activation), up_bias, down_bias
 //   embedding: vocab, positions (rows of a learned position table, 0 = none), dim (width of the table;
 //              differs from hidden for OPT-350m, which then has a projection)
@@ -107,11 +113,13 @@ struct ParameterCount {
 ParameterCount count_parameters(const ModelSpec& model);
 
 // Forward matrix-multiply FLOPs of one token at a sequence length, attention counted in full (12 L h s
-// convention): 2 x weights of all GEMMs incl. the output layer + 4 s heads head_dim per attention, where
-// a sliding window stands for s when it is shorter.
+// convention): 2 x weights of all GEMMs incl. the output layer (of routed experts top_k) + 4 s heads head_dim per attention,
+// where a sliding window, a chunk or chosen keys stand for s when they are fewer; of linear attention the chunked
+// algorithm's products. Multi-token prediction modules count, looped layers as often as they run.
 double flops_per_token_forward(const ModelSpec& model, std::int64_t seq);
 
-// Key-value cache of one token in 16 bits: 2 (k and v) x kv_heads x head_dim x 2 bytes, over all layers.
+// Key-value cache of one token in 16 bits: 2 (k and v) x kv_heads x head_dim x 2 bytes, over all layers; latent attention
+// keeps its latent and rotary key instead, linear attention nothing that grows with the sequence.
 double kv_cache_bytes_per_token(const ModelSpec& model);
 
 // A family of Hugging Face configurations: one file in core/model/families.
@@ -120,6 +128,10 @@ struct ModelFamily {
   std::vector<std::string_view> (*architectures)();  // "LlamaForCausalLM", ...
   std::vector<std::string_view> (*model_types)();    // "llama", ...
   ModelSpec (*read)(const Document& config);         // throws InputError
+  // Kinds of block beside attention and mlp that `read` knows. A configuration with keys of another kind is refused: it is a
+  // relative of this family that we would misread.
+  static constexpr unsigned experts = 1, latent = 2, linear = 4;
+  unsigned reads = 0;
 };
 namespace families {
 std::span<const ModelFamily* const> all();

@@ -13,15 +13,22 @@
 namespace core {
 namespace {
 
-constexpr std::string_view moe = "a mixture-of-experts model";
-constexpr std::string_view mla = "a model with multi-head latent attention";
-constexpr std::string_view hybrid = "a hybrid or state-space model";
-constexpr std::string_view recurrent = "a recurrent model";
-constexpr std::string_view encoder_decoder = "an encoder-decoder model";
-constexpr std::string_view encoder = "an encoder";
+// What a configuration may be, and the bit of ModelFamily::reads that takes it; 0: nobody does.
+struct Kind {
+  std::string_view what;
+  unsigned bit = 0;
+};
+
+constexpr Kind moe{"a mixture-of-experts model", ModelFamily::experts};
+constexpr Kind mla{"a model with multi-head latent attention", ModelFamily::latent};
+constexpr Kind hybrid{"a hybrid or state-space model", ModelFamily::linear};
+constexpr Kind recurrent{"a recurrent model"};
+constexpr Kind encoder_decoder{"an encoder-decoder model"};
+constexpr Kind encoder{"an encoder"};
 
 struct Trait {
-  std::string_view sign, what;
+  std::string_view sign;
+  Kind kind;
 };
 
 // Keys that only such models have (with a value other than null, false, 0 and 1).
@@ -49,24 +56,11 @@ constexpr Trait telling_keys[] = {
     {"is_encoder_decoder", encoder_decoder},
 };
 
-// Beginnings of architectures and model types, for files whose keys do not tell.
+// Beginnings of architectures and model types that no family has, for files whose keys do not tell.
 constexpr Trait telling_names[] = {
-    {"mixtral", moe},
-    {"dbrx", moe},
     {"arctic", moe},
-    {"deepseekv2", moe},
-    {"deepseekv3", moe},
     {"deepseek_v", moe},
     {"grok", moe},
-    {"phimoe", moe},
-    {"gptoss", moe},
-    {"gpt_oss", moe},
-    {"qwen2moe", moe},
-    {"qwen2_moe", moe},
-    {"qwen3moe", moe},
-    {"qwen3_moe", moe},
-    {"olmoe", moe},
-    {"llama4", moe},
     {"jetmoe", moe},
     {"granitemoe", moe},
     {"mamba", hybrid},
@@ -75,12 +69,8 @@ constexpr Trait telling_names[] = {
     {"jamba", hybrid},
     {"zamba", hybrid},
     {"bamba", hybrid},
-    {"nemotronh", hybrid},
-    {"nemotron_h", hybrid},
     {"recurrentgemma", hybrid},
     {"recurrent_gemma", hybrid},
-    {"qwen3next", hybrid},
-    {"qwen3_next", hybrid},
     {"rwkv", recurrent},
     {"t5", encoder_decoder},
     {"mt5", encoder_decoder},
@@ -131,50 +121,69 @@ bool tells(const Document& value) {
   }
 }
 
-std::string_view trait_by_name(std::string_view name) {
+const Kind* kind_by_name(std::string_view name) {
   const std::string lowered = lower(name);
   for (const Trait& trait : telling_names) {
     if (lowered.starts_with(trait.sign)) {
-      return trait.what;
+      return &trait.kind;
     }
   }
-  return {};
+  return nullptr;
 }
 
-// What kind of model that we cannot describe this is; "" for none.
-std::string_view unsupported_kind(const Document& config) {
+bool has_linear_layers(const Document& config) {
+  const Document* types = config.find("layer_types");
+  return types != nullptr && types->is_list() && std::ranges::any_of(types->as_list(), [](const Document& type) {
+    return type.kind() == Document::Kind::text && type.as_text() == "linear_attention";
+  });
+}
+
+// The first kind that the keys tell of and that `read`, bits of ModelFamily::reads, does not take; none: null.
+const Kind* unread_kind(const Document& config, unsigned read) {
   for (const Trait& trait : telling_keys) {
     const Document* value = config.find(trait.sign);
-    if (value != nullptr && tells(*value)) {
-      return trait.what;
+    if ((trait.kind.bit & read) == 0 && value != nullptr && tells(*value)) {
+      return &trait.kind;
     }
   }
-  if (const Document* types = config.find("layer_types"); types != nullptr && types->is_list()) {
-    for (const Document& type : types->as_list()) {
-      if (type.kind() == Document::Kind::text && type.as_text() == "linear_attention") {
-        return hybrid;
-      }
+  return (hybrid.bit & read) == 0 && has_linear_layers(config) ? &hybrid : nullptr;
+}
+
+// The name that says what a configuration is: its architecture, else its model type.
+std::string name_of_class(const Document& config) {
+  std::string name = architecture_of(config);
+  return name.empty() ? model_type_of(config) : name;
+}
+
+const ModelFamily* known_family(const Document& config) {
+  const std::string architecture = architecture_of(config), type = model_type_of(config);
+  for (const ModelFamily* family : families::all()) {
+    const auto names = architecture.empty() ? family->model_types() : family->architectures();
+    if (std::ranges::find(names, architecture.empty() ? type : architecture) != names.end()) {
+      return family;
     }
   }
-  const std::string architecture = architecture_of(config);
-  return trait_by_name(architecture.empty() ? model_type_of(config) : architecture);
+  return nullptr;
 }
 
 void refuse_unsupported(const Document& config) {
-  std::string_view kind = unsupported_kind(config);
-  if (const Document* text = config.find("text_config");
-      kind.empty() && text != nullptr && text->is_object()) {
-    kind = unsupported_kind(*text);
+  const ModelFamily* family = known_family(config);
+  const unsigned read = family == nullptr ? 0 : family->reads;
+  const Kind* kind = unread_kind(config, read);
+  if (const Document* text = config.find("text_config"); kind == nullptr && text != nullptr && text->is_object()) {
+    kind = unread_kind(*text, read);
   }
-  if (kind.empty()) {
+  if (kind == nullptr && family == nullptr) {
+    kind = kind_by_name(name_of_class(config));
+  }
+  if (kind == nullptr) {
     return;
   }
-  std::string name = architecture_of(config);
-  name = name.empty() ? model_type_of(config) : name;
+  const std::string name = name_of_class(config);
   throw InputError(fmt::format("{}: {} is {}, not supported yet",
                                config.where(),
                                name.empty() ? "this" : printable(name),
-                               kind));
+                               kind->what));
 }
 
 [[noreturn]] void unknown(const Document& config,

@@ -167,12 +167,123 @@ TEST(ModelConfig, RefusesModelsThatAreNotDenseDecoders) {
   EXPECT_EQ(
       complaint({{"architectures", R"(["T5ForConditionalGeneration"])"}}),
       "config.json: T5ForConditionalGeneration is an encoder-decoder model, not supported yet");
-  EXPECT_EQ(complaint({{"model_type", "\"deepseek_v3\""}}),
-            "config.json: deepseek_v3 is a mixture-of-experts model, not supported yet");
-  EXPECT_EQ(complaint({{"architectures", R"(["Llama4ForConditionalGeneration"])"},
+  EXPECT_EQ(complaint({{"architectures", R"(["JetMoeForCausalLM"])"}}),
+            "config.json: JetMoeForCausalLM is a mixture-of-experts model, not supported yet");
+  EXPECT_EQ(complaint({{"architectures", R"(["Gemma3ForConditionalGeneration"])"},
                        {"text_config", R"({"num_local_experts": 16})"}}),
-            "config.json: Llama4ForConditionalGeneration is a mixture-of-experts model, not "
+            "config.json: Gemma3ForConditionalGeneration is a mixture-of-experts model, not "
             "supported yet");
+  // A family with experts is not one with linear layers.
+  EXPECT_EQ(complaint({{"architectures", R"(["MixtralForCausalLM"])"}, {"mamba_d_state", "16"}}),
+            "config.json: MixtralForCausalLM is a hybrid or state-space model, not supported yet");
+}
+
+Config mixtral() {
+  Config config = llama();
+  config["architectures"] = R"(["MixtralForCausalLM"])";
+  config["num_local_experts"] = "8";
+  config["num_experts_per_tok"] = "2";
+  return config;
+}
+
+TEST(ModelConfig, NamesWhatAModelOfExpertsLacks) {
+  EXPECT_EQ(complaint(mixtral()), "no complaint");
+  EXPECT_EQ(warnings(mixtral()), "");
+  for (const std::string key : {"num_local_experts", "num_experts_per_tok"}) {
+    EXPECT_EQ(complaint(without(mixtral(), key)), "config.json: " + key + ": missing key");
+  }
+  EXPECT_EQ(complaint(with(mixtral(), "num_experts_per_tok", "9")),
+            "config.json: num_experts_per_tok: expected at most num_local_experts = 8, found 9");
+  EXPECT_EQ(complaint({{"model_type", "\"deepseek_v3\""}}), "config.json: hidden_size: missing key");
+}
+
+Config deepseek() {
+  return {{"architectures", R"(["DeepseekV3ForCausalLM"])"},
+          {"hidden_size", "64"},
+          {"num_hidden_layers", "3"},
+          {"num_attention_heads", "4"},
+          {"intermediate_size", "128"},
+          {"moe_intermediate_size", "32"},
+          {"n_routed_experts", "16"},
+          {"num_experts_per_tok", "4"},
+          {"n_shared_experts", "1"},
+          {"n_group", "4"},
+          {"topk_group", "2"},
+          {"first_k_dense_replace", "1"},
+          {"kv_lora_rank", "16"},
+          {"qk_nope_head_dim", "8"},
+          {"qk_rope_head_dim", "4"},
+          {"v_head_dim", "8"},
+          {"vocab_size", "100"},
+          {"hidden_act", "\"silu\""}};
+}
+
+TEST(ModelConfig, ReadsDeepseeksGroupsAndFirstDenseLayers) {
+  const ModelSpec model = read(deepseek());
+  EXPECT_EQ(model.layer(0).blocks[3].kind, "mlp");
+  EXPECT_EQ(model.layer(1).blocks[3].kind, "moe");
+  EXPECT_EQ(model.layer(1).blocks[3].shape.at("groups"), 4);
+  EXPECT_EQ(model.layer(1).blocks[3].shape.at("groups_per_token"), 2);
+  EXPECT_EQ(model.layer(1).blocks[1].shape.at("q_rank"), 0);
+  EXPECT_TRUE(model.mtp.empty());
+  EXPECT_EQ(complaint(with(deepseek(), "topk_group", "5")),
+            "config.json: topk_group: expected at most n_group = 4, found 5");
+  EXPECT_EQ(complaint(without(deepseek(), "kv_lora_rank")), "config.json: kv_lora_rank: missing key");
+  EXPECT_EQ(complaint(with(deepseek(), "topk_method", "\"best\"")),
+            "config.json: topk_method: expected greedy, group_limited_greedy or noaux_tc, found \"best\"");
+}
+
+// DeepSeek-V3, arXiv 2412.19437, section 2.2: each module has a projection of 2 h, a layer, and shares the tables.
+TEST(ModelConfig, ReadsModulesThatPredictFurtherTokens) {
+  const ModelSpec model = read(with(deepseek(), "num_nextn_predict_layers", "2"));
+  ASSERT_EQ(model.mtp.size(), 2U);
+  const ParameterCount count = count_parameters(model), without = count_parameters(read(deepseek()));
+  EXPECT_EQ(count.total, without.total);
+  std::int64_t layer = 0;
+  for (const Tensor& tensor : tensors_of(model.layer(2).blocks, model)) layer += tensor.numel();
+  EXPECT_EQ(count.mtp, 2 * (layer + 2 * 64 * 64 + 3 * 64));
+}
+
+TEST(ModelConfig, RefusesLayersOfKimiLinearThatDoNotAddUp) {
+  Config kimi = deepseek();
+  kimi["architectures"] = R"(["KimiLinearForCausalLM"])";
+  kimi["num_experts"] = "16";
+  kimi["num_experts_per_token"] = "4";
+  const auto layers = [&](const std::string& kda, const std::string& full) {
+    return complaint(with(kimi,
+                          "linear_attn_config",
+                          R"({"num_heads": 4, "head_dim": 8, "short_conv_kernel_size": 4, "kda_layers": )" +
+                              kda + R"(, "full_attn_layers": )" + full + "}"));
+  };
+  EXPECT_EQ(layers("[1, 2]", "[3]"), "no complaint");
+  const std::string expected =
+      "config.json: expected linear_attn_config.kda_layers and full_attn_layers to name each layer from 1 to 3 once";
+  EXPECT_EQ(layers("[1]", "[3]"), expected);
+  EXPECT_EQ(layers("[1, 2, 3]", "[3]"), expected);
+}
+
+TEST(ModelConfig, RefusesAPatternOfNemotronHThatDoesNotFit) {
+  const Config nemotron = {{"architectures", R"(["NemotronHForCausalLM"])"},
+                           {"hidden_size", "64"},
+                           {"num_hidden_layers", "3"},
+                           {"num_attention_heads", "4"},
+                           {"num_key_value_heads", "2"},
+                           {"attention_head_dim", "16"},
+                           {"intermediate_size", "128"},
+                           {"vocab_size", "100"},
+                           {"mlp_hidden_act", "\"relu2\""},
+                           {"mamba_num_heads", "8"},
+                           {"mamba_head_dim", "16"},
+                           {"n_groups", "2"},
+                           {"ssm_state_size", "16"},
+                           {"conv_kernel", "4"},
+                           {"time_step_limit", "[0.0, Infinity]"},
+                           {"hybrid_override_pattern", "\"M-*\""}};
+  EXPECT_EQ(complaint(nemotron), "no complaint");
+  EXPECT_EQ(complaint(with(nemotron, "hybrid_override_pattern", "\"M-\"")),
+            "config.json: hybrid_override_pattern: expected as many letters as num_hidden_layers = 3, found \"M-\"");
+  EXPECT_EQ(complaint(with(nemotron, "hybrid_override_pattern", "\"M-E\"")),
+            "config.json: hybrid_override_pattern: expected the letters M, * and -, found \"M-E\"");
 }
 
 TEST(ModelConfig, RefusesAFalconThatDoesNotSayHowManyKeyHeads) {

@@ -1,5 +1,6 @@
 // Multi-head, grouped-query and multi-query attention: qkv projection, optional rotary positions and q/k norms, core
-// attention (unfused or FlashAttention), output projection. Saves (arXiv 2205.05198, section 4.1, attention: 11 sbh +
+// attention (unfused or FlashAttention), an optional gate on its output (Qwen3-Next), output projection. It sees the whole
+// sequence, a window or a chunk of it; sinks (gpt-oss) add a number a head to the softmax's sum, at no cost. Saves (arXiv 2205.05198, section 4.1, attention: 11 sbh +
 // 5 a s^2 b): the input, q, k and v, the projection's input 2 sbh each, the mask of dropout sbh, and unfused the softmax
 // and its dropout's mask and output, 2 + 1 + 2 bytes a score. FlashAttention keeps one fp32 log-sum-exp a row instead
 // (arXiv 2205.14135). Core-attention recompute ("selective") drops what grows with s^2.
@@ -8,6 +9,7 @@
 #include "core/graph/core_attention.h"
 #include "core/model/block_kind.h"
 #include "core/model/block_tensors.h"
+#include "core/model/tensor_region.h"
 
 namespace core::blocks {
 
@@ -16,6 +18,10 @@ namespace {
 struct Shape {
   CoreAttention core;
   std::int64_t q, kv;  // widths on one rank
+  bool gate, qk_norm, rope;
+
+  std::int64_t in() const { return q + 2 * kv + (gate ? q : 0); }
+  double q_and_k() const { return static_cast<double>(q + kv); }
 };
 
 Shape shape_of(const Block& block, const BodyContext& context) {
@@ -27,88 +33,98 @@ Shape shape_of(const Block& block, const BodyContext& context) {
   s.core.chunk = block.shape.get("chunk", 0);
   s.q = s.core.heads * s.core.qk_dim;
   s.kv = s.core.kv_heads * s.core.qk_dim;
+  s.gate = block.shape.get("gate", 0) != 0;
+  s.qk_norm = block.shape.get("qk_norm", 0) != 0;
+  s.rope = block.shape.get("rope", 0) != 0;
   return s;
 }
 
-void write_forward(BodyWriter& writer, const Block& block, const ModelSpec& model, const BodyContext& context,
-                   const Shape& s) {
-  const double tokens = context.tokens(), h = static_cast<double>(model.hidden);
-  const double a = context.recipe->activation_bytes, whole = a * tokens * h;
-  const double qk = tokens * static_cast<double>(s.q + s.kv);
+void write_forward(BodyWriter& writer, const ModelSpec& model, const BodyContext& context, const Shape& s) {
+  const double tokens = context.tokens(), a = context.recipe->activation_bytes;
+  const double whole = a * tokens * static_cast<double>(model.hidden);
   enter_tensor_region(writer, context, whole);
-  writer.linear_forward({"qkv", tokens, model.hidden, s.q + 2 * s.kv});
-  if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm", Direction::forward, 2.0 * a * qk);
-  if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope", Direction::forward, 2.0 * a * qk);
+  writer.linear_forward({"qkv", tokens, model.hidden, s.in()});
+  if (s.qk_norm) writer.memory_bound("qk_norm", Direction::forward, 2.0 * a * tokens * s.q_and_k());
+  if (s.rope) writer.memory_bound("rope", Direction::forward, 2.0 * a * tokens * s.q_and_k());
   write_core_attention(writer, s.core, context, Direction::forward);
+  if (s.gate) {
+    writer.memory_bound("attention_gate", Direction::forward, 3.0 * a * tokens * s.core.out_width(), modules::activation);
+  }
   writer.linear_forward({"attention_out", tokens, s.q, model.hidden});
   leave_tensor_region(writer, context, whole);
-  if (context.reduces_output) {
-    const double mask = context.dropout_hidden ? 1.0 : 0.0;
-    writer.memory_bound("residual", Direction::forward, (3.0 * a + mask) * context.tokens_between_blocks() * h);
-  }
+  if (context.reduces_output) write_residual(writer, model, context);
 }
 
-void write_backward(BodyWriter& writer, const Block& block, const ModelSpec& model, const BodyContext& context,
-                    const Shape& s) {
-  const double tokens = context.tokens(), h = static_cast<double>(model.hidden);
-  const double between = context.tokens_between_blocks();
-  const double a = context.recipe->activation_bytes, whole = a * tokens * h;
-  const double qk = tokens * static_cast<double>(s.q + s.kv);
-  const BodyWriter::Linear qkv{"qkv", tokens, model.hidden, s.q + 2 * s.kv};
-  const BodyWriter::Linear out{"attention_out", tokens, s.q, model.hidden};
-  if (context.dropout_hidden) {
-    writer.memory_bound("dropout_backward", Direction::backward, (2.0 * a + 1.0) * between * h);
-  }
-  if (context.sp && context.reduces_output) {
-    writer.tensor_collective(OpKind::all_gather, "tp_gradient_all_gather", Direction::backward, whole);
-  }
-  writer.linear_input_gradient(out);
-  writer.linear_weight_gradient(out);
+void write_backward(BodyWriter& writer, const ModelSpec& model, const BodyContext& context, const Shape& s) {
+  const double tokens = context.tokens(), a = context.recipe->activation_bytes;
+  const double whole = a * tokens * static_cast<double>(model.hidden);
+  write_dropout_backward(writer, model, context);
+  write_output_gradients(writer, context, {"attention_out", tokens, s.q, model.hidden}, whole);
+  if (s.gate) writer.memory_bound("attention_gate_backward", Direction::backward, 5.0 * a * tokens * s.core.out_width());
   write_core_attention(writer, s.core, context, Direction::backward);
-  if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope_backward", Direction::backward, 2.0 * a * qk);
-  if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm_backward", Direction::backward, 3.0 * a * qk);
-  if (context.sp) {
-    writer.tensor_collective(OpKind::all_gather, "tp_input_all_gather", Direction::backward, whole, true);
-    writer.linear_input_gradient(qkv);
-    writer.tensor_collective(OpKind::reduce_scatter, "tp_gradient_reduce_scatter", Direction::backward, whole, true);
-  } else {
-    writer.linear_input_gradient(qkv);
-    writer.tensor_collective(OpKind::all_reduce, "tp_gradient_all_reduce", Direction::backward, whole, true);
-  }
-  writer.linear_weight_gradient(qkv);
-  writer.memory_bound("residual_backward", Direction::backward, 3.0 * a * between * h);
+  if (s.rope) writer.memory_bound("rope_backward", Direction::backward, 2.0 * a * tokens * s.q_and_k());
+  if (s.qk_norm) writer.memory_bound("qk_norm_backward", Direction::backward, 3.0 * a * tokens * s.q_and_k());
+  write_input_gradients(writer, context, {{"qkv", tokens, model.hidden, s.in()}}, whole);
+  write_residual_backward(writer, model, context);
 }
 
-void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
-  BodyWriter writer(body, context);
-  const auto s = shape_of(block, context);
-  write_forward(writer, block, model, context, s);
-  write_backward(writer, block, model, context, s);
-
+void save(BodyWriter& writer, const ModelSpec& model, const BodyContext& context, const Shape& s) {
   const double tokens = context.tokens(), between = context.tokens_between_blocks();
   const double h = static_cast<double>(model.hidden), a = context.recipe->activation_bytes;
   const double g = context.recipe->gemm_input_bytes;
   writer.save_gemm_input("attention input", g * between * h, modules::norm);
   writer.save("q, k and v", a * tokens * static_cast<double>(s.q + 2 * s.kv));
-  if (block.shape.get("qk_norm", 0) != 0) {
-    writer.save("q/k norm input", a * tokens * static_cast<double>(s.q + s.kv));
-  }
+  if (s.qk_norm) writer.save("q/k norm input", a * tokens * s.q_and_k());
   save_core_attention(writer, s.core, context);
-  writer.save_gemm_input("attention output", g * tokens * static_cast<double>(s.q));
+  if (s.gate) {
+    writer.save("attention gate", a * tokens * s.core.out_width());
+    writer.save("attention before its gate", a * tokens * s.core.out_width());
+  }
+  writer.save_gemm_input("attention output", g * tokens * static_cast<double>(s.q), s.gate ? modules::activation : 0);
   if (context.dropout_hidden) writer.save("attention dropout mask", between * h);
+}
 
-  const double whole = a * tokens * h;
+void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
+  BodyWriter writer(body, context);
+  const auto s = shape_of(block, context);
+  write_forward(writer, model, context, s);
+  write_backward(writer, model, context, s);
+  save(writer, model, context, s);
+
+  const double tokens = context.tokens(), a = context.recipe->activation_bytes;
+  const double whole = a * tokens * static_cast<double>(model.hidden);
   const double scores = unfused_scores(s.core, context);
   body.forward_transient = std::max(body.forward_transient, Bytes{whole + scores});
   body.backward_transient =
       std::max(body.backward_transient,
-               Bytes{2.0 * scores + a * tokens * static_cast<double>(s.q + 2 * s.kv) +
-                     (context.tp > 1 ? 2.0 : 1.0) * whole});
+               Bytes{2.0 * scores + a * tokens * static_cast<double>(s.in()) + (context.tp > 1 ? 2.0 : 1.0) * whole});
+}
+
+// Scores and weighted values, 2 s heads head_dim each; a window or a chunk stands for s where it is shorter.
+double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t seq) {
+  std::int64_t span = seq;
+  for (const auto* limit : {"window", "chunk"}) {
+    if (const auto most = block.shape.get(limit, 0); most > 0) span = std::min(span, most);
+  }
+  return weight_flops(block, model) + 4.0 * static_cast<double>(span) * static_cast<double>(block.shape.at("heads")) *
+                                          static_cast<double>(block.shape.at("head_dim"));
+}
+
+double cache_per_token(const Block& block) {
+  return 2.0 * static_cast<double>(block.shape.at("kv_heads") * block.shape.at("head_dim"));
+}
+
+std::optional<std::string> why_not_tensor(const Block& block, std::int64_t tp) {
+  if (auto reason = why_not_divided(block.shape.at("heads"), "heads", tp)) return reason;
+  // Fewer key-value heads than ranks are copied to the ranks that share one.
+  const auto kv = block.shape.at("kv_heads");
+  if (tp % kv == 0) return std::nullopt;
+  return why_not_divided(kv, "key-value heads", tp);
 }
 
 }  // namespace
 
 extern const BlockKind attention;
-const BlockKind attention = {"attention", attention_tensors, lower};
+const BlockKind attention = {"attention", attention_tensors, lower, flops_per_token, cache_per_token, why_not_tensor};
 
 }  // namespace core::blocks

@@ -29,9 +29,15 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   body.forward_transient = std::max(body.forward_transient, Bytes{whole});
 }
 
+// The table is read, not multiplied with; a narrow one is projected to the hidden size.
+double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t) {
+  const auto dim = block.shape.at("dim");
+  return dim == model.hidden ? 0.0 : 2.0 * static_cast<double>(dim * model.hidden);
+}
+
 }  // namespace
 
 extern const BlockKind embedding;
-const BlockKind embedding = {"embedding", embedding_tensors, lower};
+const BlockKind embedding = {"embedding", embedding_tensors, lower, flops_per_token};
 
 }  // namespace core::blocks

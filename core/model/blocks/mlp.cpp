@@ -1,70 +1,81 @@
 // Feed-forward block: up [h, F], activation, down [F, h]; gated (SwiGLU, GeGLU) has two up projections whose product goes
 // on. Saves (arXiv 2205.05198, section 4.1, MLP: 19 sbh at F = 4h): the input 2 sbh, the activation's input and output
 // 2 sbF each (gated: gate, up and product), and the mask of dropout sbh.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/graph/body_writer.h"
 #include "core/model/block_kind.h"
 #include "core/model/block_tensors.h"
+#include "core/model/tensor_region.h"
 
 namespace core::blocks {
 
 namespace {
 
-void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
-  BodyWriter writer(body, context);
-  const double h = static_cast<double>(model.hidden);
+struct Shape {
+  BodyWriter::Linear up, down;
+  double elements;  // of the activation's output on one rank
+  double ups;       // inputs of the activation: 2 gated, else 1
+};
+
+Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& context) {
   const auto ffn = block.shape.at("ffn") / context.tp;
   const bool gated = block.shape.at("gated") != 0;
-  const double tokens = context.tokens(), between = context.tokens_between_blocks();
-  const double a = context.recipe->activation_bytes, whole = a * tokens * h;
-  const double f = static_cast<double>(ffn), ups = gated ? 2.0 : 1.0;
-  const BodyWriter::Linear up{"mlp_up", tokens, model.hidden, gated ? 2 * ffn : ffn};
-  const BodyWriter::Linear down{"mlp_down", tokens, ffn, model.hidden};
+  Shape s{{"mlp_up", context.tokens(), model.hidden, gated ? 2 * ffn : ffn},
+          {"mlp_down", context.tokens(), ffn, model.hidden},
+          context.tokens() * static_cast<double>(ffn),
+          gated ? 2.0 : 1.0};
+  s.up.repeated_by = s.down.repeated_by = modules::mlp;
+  return s;
+}
 
-  enter_tensor_region(writer, context, whole);
-  writer.linear_forward(up);
-  writer.memory_bound("activation", Direction::forward, a * tokens * f * (ups + 1.0), modules::activation);
-  writer.linear_forward(down);
-  leave_tensor_region(writer, context, whole);
-  const double mask = context.dropout_hidden ? 1.0 : 0.0;
-  writer.memory_bound("residual", Direction::forward, (3.0 * a + mask) * between * h);
+void write_forward(BodyWriter& writer, const BodyContext& context, const Shape& s, double whole) {
+  const double a = context.recipe->activation_bytes;
+  enter_tensor_region(writer, context, whole, modules::mlp);
+  writer.linear_forward(s.up);
+  writer.memory_bound("activation", Direction::forward, a * s.elements * (s.ups + 1.0),
+                      modules::activation | modules::mlp);
+  writer.linear_forward(s.down);
+  leave_tensor_region(writer, context, whole, modules::mlp);
+}
 
-  if (context.dropout_hidden) writer.memory_bound("dropout_backward", Direction::backward, (2.0 * a + 1.0) * between * h);
-  if (context.sp && context.reduces_output) {
-    writer.tensor_collective(OpKind::all_gather, "tp_gradient_all_gather", Direction::backward, whole);
-  }
-  writer.linear_input_gradient(down);
-  writer.linear_weight_gradient(down);
-  writer.memory_bound("activation_backward", Direction::backward, a * tokens * f * (2.0 * ups + 1.0));
-  if (context.sp) {
-    writer.tensor_collective(OpKind::all_gather, "tp_input_all_gather", Direction::backward, whole, true);
-    writer.linear_input_gradient(up);
-    if (context.gathers_input) {
-      writer.tensor_collective(OpKind::reduce_scatter, "tp_gradient_reduce_scatter", Direction::backward, whole, true);
-    }
-  } else {
-    writer.linear_input_gradient(up);
-    if (context.gathers_input) {
-      writer.tensor_collective(OpKind::all_reduce, "tp_gradient_all_reduce", Direction::backward, whole, true);
-    }
-  }
-  writer.linear_weight_gradient(up);
-  writer.memory_bound("residual_backward", Direction::backward, 3.0 * a * between * h);
+void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
+  BodyWriter writer(body, context);
+  const auto s = shape_of(block, model, context);
+  const double between = context.tokens_between_blocks() * static_cast<double>(model.hidden);
+  const double a = context.recipe->activation_bytes, g = context.recipe->gemm_input_bytes;
+  const double whole = a * context.tokens() * static_cast<double>(model.hidden);
+  write_forward(writer, context, s, whole);
+  write_residual(writer, model, context);
 
-  const double g = context.recipe->gemm_input_bytes;
-  if (context.gathers_input) writer.save_gemm_input("mlp input", g * between * h, modules::norm);
-  writer.save(gated ? "gate and up" : "activation input", a * tokens * f * ups);
-  writer.save_gemm_input("activation output", g * tokens * f, modules::activation);
-  if (context.dropout_hidden) writer.save("mlp dropout mask", between * h);
+  write_dropout_backward(writer, model, context);
+  write_output_gradients(writer, context, s.down, whole);
+  writer.memory_bound("activation_backward", Direction::backward, a * s.elements * (2.0 * s.ups + 1.0));
+  write_input_gradients(writer, context, {s.up}, whole);
+  write_residual_backward(writer, model, context);
+
+  if (context.gathers_input) writer.save_gemm_input("mlp input", g * between, modules::norm);
+  writer.save(s.ups > 1.0 ? "gate and up" : "activation input", a * s.elements * s.ups, modules::mlp);
+  writer.save_gemm_input("activation output", g * s.elements, modules::activation | modules::mlp);
+  if (context.dropout_hidden) writer.save("mlp dropout mask", between);
   body.forward_transient = std::max(body.forward_transient, Bytes{whole});
-  body.backward_transient =
-      std::max(body.backward_transient, Bytes{a * tokens * f * (ups + 1.0) + (context.tp > 1 ? 2.0 : 1.0) * whole});
+  body.backward_transient = std::max(
+      body.backward_transient, Bytes{a * s.elements * (s.ups + 1.0) + (context.tp > 1 ? 2.0 : 1.0) * whole});
+}
+
+double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t) { return weight_flops(block, model); }
+
+std::optional<std::string> why_not_tensor(const Block& block, std::int64_t tp) {
+  const auto ffn = block.shape.at("ffn");
+  if (ffn % tp == 0) return std::nullopt;
+  return fmt::format("ffn {} does not divide by tp={}", ffn, tp);
 }
 
 }  // namespace
 
 extern const BlockKind mlp;
-const BlockKind mlp = {"mlp", mlp_tensors, lower};
+const BlockKind mlp = {"mlp", mlp_tensors, lower, flops_per_token, nullptr, why_not_tensor};
 
 }  // namespace core::blocks

@@ -42,9 +42,16 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   body.backward_transient = std::max(body.backward_transient, Bytes{context.logits_transient_bytes * logits + whole});
 }
 
+// The output layer is multiplied whether it has a table of its own or not.
+double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t) {
+  const auto dim = block.shape.at("dim");
+  const double projection = dim == model.hidden ? 0.0 : static_cast<double>(dim * model.hidden);
+  return 2.0 * (projection + static_cast<double>(block.shape.at("vocab")) * static_cast<double>(dim));
+}
+
 }  // namespace
 
 extern const BlockKind output;
-const BlockKind output = {"output", output_tensors, lower};
+const BlockKind output = {"output", output_tensors, lower, flops_per_token};
 
 }  // namespace core::blocks
