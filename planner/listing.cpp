@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/io/data_dir.h"
 #include "core/io/json_writer.h"
+#include "core/model/block_kind.h"
 #include "core/model/model.h"
 #include "core/plan/schedule.h"
 
@@ -19,15 +20,22 @@ std::int64_t quoted_sequence(const core::ModelSpec& model) {
 
 struct LayerCount {
   std::string name;
-  std::int64_t count = 0, parameters = 0;
+  std::int64_t count = 0, parameters = 0, active = 0;
+  std::string blocks;  // "norm mla norm moe"
 };
 
 std::vector<LayerCount> layers_of(const core::ModelSpec& model) {
   std::vector<LayerCount> out;
   for (std::size_t k = 0; k < model.kinds.size(); ++k) {
-    LayerCount layer{model.kinds[k].name, 0, 0};
+    LayerCount layer{model.kinds[k].name, 0, 0, 0, {}};
     for (const auto kind : model.layer_kind) layer.count += kind == k ? 1 : 0;
-    for (const auto& t : core::tensors_of(model.kinds[k].blocks, model)) layer.parameters += t.numel();
+    for (const auto& block : model.kinds[k].blocks) {
+      layer.blocks += (layer.blocks.empty() ? "" : " ") + block.kind;
+      for (const auto& t : core::tensors_of({block}, model)) {
+        layer.parameters += t.numel();
+        layer.active += core::active_elements(block, t);
+      }
+    }
     out.push_back(layer);
   }
   return out;
@@ -57,7 +65,14 @@ std::string model_table(const std::string& name_or_path) {
   std::string out = fmt::format("{} ({})\n  parameters            {}\n  active a token        {}\n  embedding             {}\n",
                                 model.name, model.family, count.total, count.active, count.embedding);
   for (const auto& layer : layers_of(model)) {
-    out += fmt::format("  {} x {:<16} {} each\n", layer.count, layer.name, layer.parameters);
+    out += fmt::format("  {} x {:<16} {} each", layer.count, layer.name, layer.parameters);
+    if (layer.active != layer.parameters) out += fmt::format(", {} active", layer.active);
+    out += fmt::format(": {}\n", layer.blocks);
+  }
+  if (model.loops > 1) out += fmt::format("  run {} times with the same weights\n", model.loops);
+  if (!model.mtp.empty()) {
+    out += fmt::format("  {} x {:<16} {} in all, not counted above: predict further tokens in training\n", model.mtp.size(),
+                       model.mtp.front().name, count.mtp);
   }
   const auto seq = quoted_sequence(model);
   out += fmt::format("  forward FLOPs a token {:.4g} at sequence {} (attention in full)\n  key-value cache       {:.0f} bytes a token\n",
@@ -75,9 +90,12 @@ std::string model_json(const std::string& name_or_path) {
       .member("embedding_parameters", count.embedding);
   json.key("layers").begin_list();
   for (const auto& layer : layers_of(model)) {
-    json.begin_object().member("kind", layer.name).member("count", layer.count).member("parameters", layer.parameters).end_object();
+    json.begin_object().member("kind", layer.name).member("count", layer.count).member("parameters", layer.parameters)
+        .member("active_parameters", layer.active).member("blocks", layer.blocks).end_object();
   }
   json.end_list();
+  json.member("loops", model.loops).member("further_token_modules", static_cast<std::int64_t>(model.mtp.size()))
+      .member("further_token_parameters", count.mtp);
   const auto seq = quoted_sequence(model);
   json.member("flops_per_token_forward", core::flops_per_token_forward(model, seq)).member("sequence", seq)
       .member("flops_convention", "model_full")

@@ -91,10 +91,17 @@ const std::map<std::string, std::int64_t>& shipped_totals() {
       {"gpt3-530b", gpt_total(105, 20480, 51200, 2048)},
       {"llama-2-13b", 13015864320},
       {"mistral-7b", 7241732096},
+      // a projection, a convolution of 4 taps with its bias, three vectors, a norm over the inner width, an output
+      // projection and a norm a layer; a tied table, a norm
+      {"mamba2-2.7b",
+       64 * (2560 * (2 * 5120 + 2 * 128 + 80L) + 5 * (5120 + 256) + 3 * 80 + 5120 + 5120 * 2560L + 2560) +
+           50288 * 2560L + 2560},
       {"mpt-7b", 6649286656},
       {"nemotron-4-15b", nemotron_total(32, 6144, 128)},
       {"nemotron-4-340b", nemotron_total(96, 18432, 192)},
       {"olmo-7b", 6888095744},
+      // as published (arXiv 2510.25741) but for the gate that ends its loops, h + 1
+      {"ouro-2.6b", 2667974657 - 2049},
       {"phi-2", 2779683840},
       {"qwen3-next-80b-a3b", qwen3_next_total()},
       // no position table, an output layer of its own
@@ -227,6 +234,17 @@ TEST(Model, KeyValueCacheOfOneToken) {
   EXPECT_DOUBLE_EQ(kv_cache_bytes_per_token(load_model("llama-3.1-8b")), 2.0 * 32 * 8 * 128 * 2);
   EXPECT_DOUBLE_EQ(kv_cache_bytes_per_token(load_model("gpt3-175b")), 2.0 * 96 * 12288 * 2);
   EXPECT_DOUBLE_EQ(kv_cache_bytes_per_token(load_model("falcon-7b")), 2.0 * 32 * 64 * 2);
+}
+
+// Ouro runs its 48 layers four times; the output layer once.
+TEST(Model, LoopedLayersCountTheirWeightsOnceAndTheirWorkEachTime) {
+  ModelSpec model = load_model("ouro-2.6b");
+  EXPECT_EQ(model.loops, 4);
+  const double output = 2.0 * 49152 * 2048, all = flops_per_token_forward(model, 4096);
+  const double cache = kv_cache_bytes_per_token(model);
+  model.loops = 1;
+  EXPECT_DOUBLE_EQ(all - output, 4 * (flops_per_token_forward(model, 4096) - output));
+  EXPECT_DOUBLE_EQ(cache, 4 * kv_cache_bytes_per_token(model));
 }
 
 std::string layout(const Layer& layer) {
