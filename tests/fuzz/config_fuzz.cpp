@@ -20,9 +20,9 @@ void read(std::string_view text) {
   const core::Document config = core::Document::parse_json(text, "config.json");
   const core::ModelSpec model = core::read_model_config(config, "fuzz");
   const core::ParameterCount count = core::count_parameters(model);
-  require(count.total > 0 && count.active == count.total);
+  require(count.total > 0 && count.active > 0 && count.active <= count.total && count.mtp >= 0);
   require(core::flops_per_token_forward(model, 4096) > 0.0);
-  require(core::kv_cache_bytes_per_token(model) > 0.0);
+  require(core::kv_cache_bytes_per_token(model) >= 0.0);
 }
 
 }  // namespace
