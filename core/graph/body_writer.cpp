@@ -130,7 +130,7 @@ void BodyWriter::tensor_collective(
 }
 
 void BodyWriter::expert_all_to_all(std::string name, Direction direction, double bytes, std::int64_t copies,
-                                   std::int64_t domains, Modules repeated_by) {
+                                   std::int64_t domains, bool overlaps_next, Modules repeated_by) {
   if (ranks_of(Scope::expert, context_) == 1) return;
   OpSpec spec;
   spec.kind = OpKind::all_to_all;
@@ -140,7 +140,9 @@ void BodyWriter::expert_all_to_all(std::string name, Direction direction, double
   spec.bytes = Bytes{bytes};
   spec.n = copies;
   spec.k = domains;
-  append(std::move(spec), repeated_by).scope = Scope::expert;
+  auto& op = append(std::move(spec), repeated_by);
+  op.scope = Scope::expert;
+  op.overlaps_next = overlaps_next;
 }
 
 void BodyWriter::op(OpSpec spec, Modules repeated_by) { append(std::move(spec), repeated_by); }

@@ -35,7 +35,7 @@ class BodyWriter {
   // The all-to-all of experts' tokens over Scope::expert: `bytes` hold `copies` of each token, which go to ranks of at most
   // `domains` domains (0 = any number).
   void expert_all_to_all(std::string name, Direction direction, double bytes, std::int64_t copies, std::int64_t domains,
-                         Modules repeated_by = 0);
+                         bool overlaps_next = false, Modules repeated_by = 0);
   // Any other kernel, as it stands.
   void op(OpSpec spec, Modules repeated_by = 0);
   void save(std::string name, double bytes, Modules dropped_by = 0);

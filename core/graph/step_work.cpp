@@ -208,6 +208,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.cp_balanced = plan.cp_balanced;
   c.ep = plan.ep;
   c.etp = plan.etp;
+  c.overlap_experts = plan.overlap_experts;
   c.micro_batch = plan.micro_batch;
   c.seq = seq;
   c.attention = attention;

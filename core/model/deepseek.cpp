@@ -37,7 +37,7 @@ Experts read_deepseek_experts(ConfigReader& in, Activation activation, bool sele
   if (method == "greedy") {
     in.ignore({"n_group", "topk_group"});
   } else {
-    read_groups(in, e, {"n_group"}, {"topk_group"});
+    read_groups(in, e, {"n_routed_experts"}, {"n_group"}, {"topk_group"});
   }
   return e;
 }

@@ -29,17 +29,17 @@ std::int64_t read_shared_ffn(ConfigReader& in, Keys count, std::int64_t ffn) {
   return shared * ffn;
 }
 
-void read_groups(ConfigReader& in, Experts& experts, Keys groups, Keys per_token) {
-  const std::int64_t count = in.count_or(groups, 0, Largest::experts);
+void read_groups(ConfigReader& in, Experts& experts, Keys count, Keys groups, Keys per_token) {
+  const std::int64_t all = in.count_or(groups, 0, Largest::experts);
   const std::int64_t used = in.count_or(per_token, 0, Largest::experts);
-  if (count <= 1) return;
-  in.require_multiple({"experts"}, experts.count, groups, count);
+  if (all <= 1) return;
+  in.require_multiple(count, experts.count, groups, all);
   if (used == 0) in.missing(*per_token.begin());
-  if (used > count) {
+  if (used > all) {
     throw InputError(fmt::format("{}: {}: expected at most {} = {}, found {}", in.where(), *per_token.begin(),
-                                 *groups.begin(), count, used));
+                                 *groups.begin(), all, used));
   }
-  experts.groups = count;
+  experts.groups = all;
   experts.groups_per_token = used;
 }
 

@@ -31,8 +31,8 @@ void read_routed(ConfigReader& in, Experts& experts, Keys count, Keys top_k, Key
 std::int64_t read_shared_ffn(ConfigReader& in, Keys count, std::int64_t ffn);
 
 // Reads group-limited routing (DeepSeek-V2, arXiv 2405.04434, section 2.2.2): `groups` of which a token uses `per_token`.
-// One group is no limit.
-void read_groups(ConfigReader& in, Experts& experts, Keys groups, Keys per_token);
+// One group is no limit. `count`: the key of the number of experts.
+void read_groups(ConfigReader& in, Experts& experts, Keys count, Keys groups, Keys per_token);
 
 Block moe_block(const Experts& experts);
 

@@ -228,6 +228,8 @@ TEST(ModelConfig, ReadsDeepseeksGroupsAndFirstDenseLayers) {
   EXPECT_TRUE(model.mtp.empty());
   EXPECT_EQ(complaint(with(deepseek(), "topk_group", "5")),
             "config.json: topk_group: expected at most n_group = 4, found 5");
+  EXPECT_EQ(complaint(with(deepseek(), "n_group", "3")),
+            "config.json: n_routed_experts: expected a multiple of n_group = 3, found 16");
   EXPECT_EQ(complaint(without(deepseek(), "kv_lora_rank")), "config.json: kv_lora_rank: missing key");
   EXPECT_EQ(complaint(with(deepseek(), "topk_method", "\"best\"")),
             "config.json: topk_method: expected greedy, group_limited_greedy or noaux_tc, found \"best\"");

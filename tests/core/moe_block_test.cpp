@@ -101,6 +101,21 @@ TEST(MoeBlock, SaysToHowManyNodesATokenGoes) {
   EXPECT_EQ(up->k, 7168);
 }
 
+// Megatron-LM's overlap of the shared expert: dispatch beside its first layer, combine beside its second.
+TEST(MoeBlock, AllToAllsRunBesideTheSharedExpertWhereThePlanSaysSo) {
+  const auto model = load_model("deepseek-v3");
+  for (const bool on : {false, true}) {
+    const Setting setting(model, on ? "dp=64 ep=64 overlap=both+experts" : "dp=64 ep=64", 4096);
+    const auto one = body(model, "moe", setting.context);
+    for (std::size_t i = 0; i + 1 < one.forward.size(); ++i) {
+      if (one.forward[i].scope != Scope::expert) continue;
+      EXPECT_EQ(one.forward[i].overlaps_next, on);
+      const bool first = one.forward[i].spec.name == "dispatch";
+      EXPECT_EQ(one.forward[i + 1].spec.name, first ? "shared_up" : "shared_down");
+    }
+  }
+}
+
 TEST(MoeBlock, GathersCopiesOverExpertTensorRanks) {
   const auto model = mixtral();
   const Setting setting(model, "tp=4 sp ep=2 etp=2 dp=2", 2048);

@@ -92,7 +92,9 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   s.core.heads = s.core.kv_heads = shape.at("heads") / context.tp;
   s.core.qk_dim = s.nope + s.rope;
   s.core.v_dim = shape.at("v_dim");
-  s.core.top_k = std::min(shape.get("index_top_k", 0), context.seq);
+  // A sequence of no more tokens than are chosen is met whole.
+  const auto chosen = shape.get("index_top_k", 0);
+  s.core.top_k = chosen < context.seq ? chosen : 0;
   s.index_heads = shape.get("index_heads", 0), s.index_dim = shape.get("index_dim", 0);
   s.tokens = context.tokens(), s.own = context.tokens_between_blocks();
   s.a = context.recipe->activation_bytes, s.g = context.recipe->gemm_input_bytes;
@@ -209,7 +211,7 @@ void save(BodyWriter& writer, const ModelSpec& model, const BodyContext& context
   if (s.index_heads > 0) {
     const auto width = s.index_heads * s.index_dim + s.index_dim + s.index_heads;
     writer.save("indexer q, k and weights", s.a * s.tokens * static_cast<double>(width));
-    writer.save("chosen keys", 4.0 * s.tokens * static_cast<double>(s.core.top_k));
+    writer.save("chosen keys", 4.0 * s.tokens * static_cast<double>(s.core.top_k > 0 ? s.core.top_k : context.seq));
   }
   save_core_attention(writer, s.core, context);
   writer.save_gemm_input("attention output", s.g * s.tokens * s.core.out_width());

@@ -54,6 +54,7 @@ struct Shape {
   double h, a, g;              // hidden size; bytes of an activation, of a kept GEMM input
   double tokens, copies, rows; // of this rank before dispatch, their copies, copies that its experts get
   double ups;                  // inputs of the activation: 2 gated, else 1
+  bool overlaps;               // all-to-alls run beside the shared experts' next GEMM
   BodyWriter::Linear router, up, down, shared_up, shared_down;
 
   double sent() const { return a * copies * h; }
@@ -70,6 +71,7 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   s.domains = shape.at("groups_per_token");
   s.ffn = shape.at("ffn") / context.etp;
   s.shared = shape.at("shared_ffn") / context.tp;
+  s.overlaps = context.overlap_experts && s.shared > 0;
   s.h = static_cast<double>(model.hidden);
   s.a = context.recipe->activation_bytes;
   s.g = context.recipe->gemm_input_bytes;
@@ -122,14 +124,14 @@ void write_forward(BodyWriter& writer, const ModelSpec& model, const BodyContext
   writer.memory_bound("top_k", forward, routing_bytes(s), modules::moe);
   writer.memory_bound("permute", forward, permuting_bytes(s), modules::moe);
   if (s.shared > 0) enter_tensor_region(writer, context, whole, modules::moe);
-  writer.expert_all_to_all("dispatch", forward, s.sent(), s.top_k, s.domains, modules::moe);
+  writer.expert_all_to_all("dispatch", forward, s.sent(), s.top_k, s.domains, s.overlaps, modules::moe);
   if (s.shared > 0) {
     writer.linear_forward(s.shared_up);
     writer.memory_bound("shared_activation", forward, s.a * shared_elements(s, context) * (s.ups + 1.0),
                         modules::activation | modules::moe);
   }
   write_experts(writer, context, s);
-  writer.expert_all_to_all("combine", forward, s.sent(), s.top_k, s.domains, modules::moe);
+  writer.expert_all_to_all("combine", forward, s.sent(), s.top_k, s.domains, s.overlaps, modules::moe);
   if (s.shared > 0) {
     writer.linear_forward(s.shared_down);
     leave_tensor_region(writer, context, whole, modules::moe);
@@ -159,7 +161,7 @@ void write_backward(BodyWriter& writer, const ModelSpec& model, const BodyContex
   const double whole = s.a * context.tokens() * s.h;
   write_dropout_backward(writer, model, context);
   writer.memory_bound("unpermute_backward", backward, permuting_bytes(s));
-  writer.expert_all_to_all("combine_backward", backward, s.sent(), s.top_k, s.domains);
+  writer.expert_all_to_all("combine_backward", backward, s.sent(), s.top_k, s.domains, s.overlaps);
   if (s.shared > 0) {
     write_output_gradients(writer, context, s.shared_down, whole);
     writer.memory_bound("shared_activation_backward", backward,

@@ -17,7 +17,7 @@ ModelSpec read(const Document& config) {
   experts.selection_bias = true;
   read_routed(in, experts, {"n_routed_experts"}, {"num_experts_per_tok"}, {"moe_intermediate_size"});
   experts.shared_ffn = read_shared_ffn(in, {"n_shared_experts"}, experts.ffn);
-  read_groups(in, experts, {"n_group"}, {"topk_group"});
+  read_groups(in, experts, {"n_routed_experts"}, {"n_group"}, {"topk_group"});
   const Layer dense = decoder_layer(d, "decoder-dense", attention_block(d, 0), mlp_block(d));
   const Layer sparse = decoder_layer(d, "decoder-moe", attention_block(d, 0), moe_block(experts));
   const SparseLayers which = read_sparse_layers(in);

@@ -52,7 +52,7 @@ Experts read_experts(ConfigReader& in, Activation activation) {
   read_routed(in, e, {"num_experts"}, {"num_experts_per_token", "num_experts_per_tok"}, {"moe_intermediate_size"});
   e.shared_ffn = read_shared_ffn(in, {"num_shared_experts"}, e.ffn);
   if (in.flag({"use_grouped_topk"}, true)) {
-    read_groups(in, e, {"num_expert_group"}, {"topk_group"});
+    read_groups(in, e, {"num_experts"}, {"num_expert_group"}, {"topk_group"});
   } else {
     in.ignore({"num_expert_group", "topk_group"});
   }
