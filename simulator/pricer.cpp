@@ -81,12 +81,14 @@ BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework
   p.memory = core::body_memory(body, framework);
   p.parameters = body.parameters;
   p.gemm_parameters = body.gemm_parameters;
+  p.newton_schulz = body.newton_schulz;
   return p;
 }
 
 const PricedBodies& Pricer::bodies(const core::ParallelPlan& plan) {
   const bool sharded = plan.zero >= 2 && plan.dp > 1;
-  const auto key = std::make_tuple(plan.tp, plan.sp && plan.tp > 1, plan.micro_batch, sharded);
+  const auto key = std::make_tuple(plan.tp, plan.sp && plan.tp > 1, plan.micro_batch, sharded,
+                                   plan.zero >= 3 && plan.dp > 1, plan.loss, plan.graphs);
   const auto found = bodies_.find(key);
   if (found != bodies_.end()) return found->second;
   const auto& framework = setting_.framework_of(plan);
@@ -321,7 +323,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
     pieces->resize(n);
     for (auto& p : *pieces) p.clear();
   }
-  std::vector<double> parameters(pp, 0.0);
+  std::vector<core::OptimizerShare> shares(pp);
   out.final_reduce.resize(pp);
   out.final_gather.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) out.final_reduce[r].clear(), out.final_gather[r].clear();
@@ -333,8 +335,10 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
       sum.forward_kernels += run.count * run.body->forward_kernels;
       sum.backward_kernels += run.count * run.body->backward_kernels;
       sum.parameters += static_cast<double>(run.count) * run.body->parameters;
+      shares[s % pp].matrices += static_cast<double>(run.count) * run.body->gemm_parameters;
+      shares[s % pp].newton_schulz += static_cast<double>(run.count) * run.body->newton_schulz;
     }
-    parameters[s % pp] += sum.parameters;
+    shares[s % pp].parameters += sum.parameters;
     if (out.sharded) {
       sharded_pieces(plan, s, out);
       continue;
@@ -367,7 +371,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
   out.norm = data_time(OpKind::all_reduce, world, 4.0);
   out.optimizer.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) {
-    const auto spec = core::optimizer_spec(parameters[r], plan, setting_.recipe);
+    const auto spec = core::optimizer_spec(shares[r], plan, setting_.recipe);
     out.optimizer[r] = price_of(spec, {}, bench_.machine()).duration;
   }
 }

@@ -51,7 +51,7 @@ struct BodyPrice {
   core::SimTime forward = 0, backward = 0;
   core::SimTime forward_kernels = 0, backward_kernels = 0;  // of it, kernels
   core::BodyMemory memory;
-  double parameters = 0.0, gemm_parameters = 0.0;
+  double parameters = 0.0, gemm_parameters = 0.0, newton_schulz = 0.0;
 };
 
 struct PricedBodies {
@@ -114,7 +114,7 @@ class Pricer {
 
   const Setting& setting_;
   const Bench& bench_;
-  std::map<std::tuple<std::int64_t, bool, std::int64_t, bool>, PricedBodies> bodies_;
+  std::map<std::tuple<std::int64_t, bool, std::int64_t, bool, bool, core::Loss, core::CudaGraphs>, PricedBodies> bodies_;
   Slowdown slowdown_;
   std::map<std::tuple<double, core::OpKind, std::int64_t, std::int64_t>, core::SimTime> data_times_;
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;

@@ -288,7 +288,7 @@ class Lowering : private GraphWriter {
     for (std::int32_t r = 0; r < graph_.ranks; ++r) occupy(r, Stream::data);
     end_op();
     for (std::int64_t p = 0; p < plan.pp; ++p) {
-      const auto spec = find_or_add(optimizer_spec(work_.parameters_of_rank(p), plan, work_.recipe));
+      const auto spec = find_or_add(optimizer_spec(work_.optimizer_share_of_rank(p), plan, work_.recipe));
       each_rank_of(p, [&](std::int32_t r) {
         lane(r).joins = {id};
         compute(r, spec, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, 0, 0});
@@ -353,18 +353,20 @@ std::string_view name_of(Grain grain) {
   CORE_ASSERT(false);
 }
 
-OpSpec optimizer_spec(double parameters, const ParallelPlan& plan, const Recipe& recipe) {
-  const double mine = plan.zero > 0 ? parameters / static_cast<double>(plan.dp) : parameters;
-  const double cleared = plan.zero >= 2 ? mine : parameters;
+OpSpec optimizer_spec(const OptimizerShare& whole, const ParallelPlan& plan, const Recipe& recipe) {
+  const double part = plan.zero > 0 ? 1.0 / static_cast<double>(plan.dp) : 1.0;
+  const OptimizerShare mine{whole.parameters * part, whole.matrices * part, whole.newton_schulz * part};
+  const OptimizerWork work = optimizer_work(recipe, mine);
+  const double cleared = plan.zero >= 2 ? mine.parameters : whole.parameters;
+  // Gathered weights are cast where they are gathered, in each micro-batch.
+  const double cast = plan.zero >= 3 && plan.dp > 1 ? 0.0 : whole.matrices;
   OpSpec spec;
   spec.kind = OpKind::optimizer;
-  spec.name = "adam";
-  spec.format = Format::fp32;
-  spec.m = static_cast<std::int64_t>(std::llround(mine));
-  spec.bytes =
-      Bytes{mine * (2.0 * recipe.gradient_bytes +
-                    2.0 * (recipe.main_weight_bytes + recipe.moment1_bytes + recipe.moment2_bytes) + recipe.weight_bytes) +
-            cleared * recipe.gradient_bytes};
+  spec.name = std::string(name_of(recipe.optimizer));
+  spec.format = work.flops.value > 0.0 ? recipe.newton_schulz_format : Format::fp32;
+  spec.m = static_cast<std::int64_t>(std::llround(mine.parameters));
+  spec.flops = work.flops;
+  spec.bytes = work.traffic + Bytes{cleared * recipe.gradient_bytes + cast * recipe.weight_cast_bytes_of_step()};
   return spec;
 }
 

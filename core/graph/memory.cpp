@@ -53,8 +53,7 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   set(MemoryTerm::weights,
       (recipe.weight_bytes * parameters.all + recipe.weight_copy_bytes * parameters.gemm) / weight_share);
   set(MemoryTerm::gradients, recipe.gradient_bytes * parameters.all / gradient_share);
-  set(MemoryTerm::optimizer,
-      (recipe.main_weight_bytes + recipe.moment1_bytes + recipe.moment2_bytes) * parameters.all / optimizer_share);
+  set(MemoryTerm::optimizer, optimizer_work(recipe, {parameters.all, parameters.gemm, 0.0}).states.value / optimizer_share);
   // Sharded parameters: the body that computes and the one that is gathered ahead. Sharded gradients: one body's, whole,
   // as computed and in the format in which they are reduced.
   double buffers = framework.workspace.value;

@@ -43,12 +43,25 @@ bool is_gemm_weight(const Block& block, const Tensor& tensor) {
   return tensor.columns > 1 && block.kind != "embedding" && block.kind != "output" && block.kind != "norm";
 }
 
+// FLOPs of a Newton-Schulz step over a tensor's `elements` on a rank: its matrices, or the part of each that the rank has.
+double newton_schulz_of(const Tensor& tensor, double elements) {
+  const double rows = static_cast<double>(tensor.rows), columns = static_cast<double>(tensor.columns);
+  const double matrices = static_cast<double>(std::max<std::int64_t>(1, tensor.experts));
+  const double share = elements / (matrices * rows * columns);
+  // Experts are whole or divided as the others; a rank has fewer of them.
+  if (tensor.experts > 0) return matrices * share * newton_schulz_flops(rows, columns);
+  const bool by_rows = tensor.split == Tensor::Split::rows;
+  return newton_schulz_flops(by_rows ? rows * share : rows, by_rows ? columns : columns * share);
+}
+
 void add_parameters(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
   for (const auto& tensor : block_kind(block.kind).tensors(block, model)) {
     const double n = elements_of(block, tensor, context);
     const bool routed = tensor.experts > 0;
     (routed ? body.expert_parameters : body.parameters) += n;
-    if (is_gemm_weight(block, tensor)) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
+    if (!is_gemm_weight(block, tensor)) continue;
+    body.newton_schulz += newton_schulz_of(tensor, n);
+    if (!context.high_precision) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
   }
 }
 
@@ -69,6 +82,7 @@ void merge(Body& body, Body&& block) {
   body.expert_parameters += block.expert_parameters;
   body.expert_gemm_parameters += block.expert_gemm_parameters;
   body.held_gradients += block.held_gradients;
+  body.newton_schulz += block.newton_schulz;
 }
 
 Body lower_blocks(const std::vector<Block>& blocks,
@@ -187,6 +201,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.seq = seq;
   c.attention = attention;
   c.recipe = &recipe;
+  c.gathered_weights = plan.zero >= 3 && plan.dp > 1;
   c.dropout_hidden = model.hidden_dropout > 0.0;
   c.dropout_attention = model.attention_dropout > 0.0;
   c.logits_saved_bytes = framework.logits_saved_bytes;
@@ -243,6 +258,18 @@ double StepWork::gemm_parameters_of_rank(std::int64_t pipeline_rank) const {
     for (const auto body : stages[static_cast<std::size_t>(s)].bodies) sum += bodies[body].gemm_parameters;
   }
   return sum;
+}
+
+OptimizerShare StepWork::optimizer_share_of_rank(std::int64_t pipeline_rank) const {
+  OptimizerShare share;
+  for (auto s = pipeline_rank; s < plan.stages(); s += plan.pp) {
+    for (const auto body : stages[static_cast<std::size_t>(s)].bodies) {
+      share.parameters += bodies[body].parameters;
+      share.matrices += bodies[body].gemm_parameters;
+      share.newton_schulz += bodies[body].newton_schulz;
+    }
+  }
+  return share;
 }
 
 StepWork step_work(const ModelSpec& model,

@@ -56,6 +56,7 @@ struct StepWork {
   double parameters_of_stage(std::size_t stage) const;
   double parameters_of_rank(std::int64_t pipeline_rank) const;
   double gemm_parameters_of_rank(std::int64_t pipeline_rank) const;
+  OptimizerShare optimizer_share_of_rank(std::int64_t pipeline_rank) const;  // before data parallelism shares it out
 };
 
 // Requires a legal plan (why_not gives nothing).
