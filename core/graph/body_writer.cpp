@@ -87,33 +87,55 @@ void BodyWriter::pass(const Linear& l, const CastPass& pass, Direction direction
   std::rotate(list.begin() + static_cast<std::ptrdiff_t>(place), list.end() - 1, list.end());
 }
 
+double BodyWriter::forward_bytes(const Linear& l, const GemmRecipe& g) const {
+  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
+  return g.left.stored() * t * in + g.right.stored() * in * out + context_.recipe->activation_bytes * t * out;
+}
+
+double BodyWriter::input_gradient_bytes(const Linear& l, const GemmRecipe& g) const {
+  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
+  return g.left.stored() * t * out + g.right.stored() * in * out + context_.recipe->activation_bytes * t * in;
+}
+
+// The gradient is added to a sum: read and written in the format of the sum.
+double BodyWriter::weight_gradient_bytes(const Linear& l, const GemmRecipe& g, double sum_bytes) const {
+  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
+  return g.left.stored() * t * out + g.right.stored() * t * in + 2.0 * sum_bytes * in * out;
+}
+
 void BodyWriter::linear_forward(const Linear& l) {
   const auto& g = recipe_of(l).of(GemmRole::forward);
-  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
   passes(l, CastPass::When::forward);
-  gemm(l.name, Direction::forward, rows(l), l.out, l.in, g.rate,
-       g.left.stored() * t * in + g.right.stored() * in * out + context_.recipe->activation_bytes * t * out, l);
+  gemm(l.name, Direction::forward, rows(l), l.out, l.in, g.rate, forward_bytes(l, g), l);
+}
+
+void BodyWriter::linear_forward_again(const Linear& l) {
+  const auto& g = recipe_of(l).of(GemmRole::forward);
+  gemm(l.name, Direction::backward, rows(l), l.out, l.in, g.rate, forward_bytes(l, g), l).recompute = true;
 }
 
 void BodyWriter::linear_input_gradient(const Linear& l) {
   const auto& g = recipe_of(l).of(GemmRole::input_gradient);
-  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
   passes(l, CastPass::When::input_gradient);
-  gemm(l.name + "_input_gradient", Direction::backward, rows(l), l.in, l.out, g.rate,
-       g.left.stored() * t * out + g.right.stored() * in * out + context_.recipe->activation_bytes * t * in, l);
+  gemm(l.name + "_input_gradient", Direction::backward, rows(l), l.in, l.out, g.rate, input_gradient_bytes(l, g), l);
 }
 
 void BodyWriter::linear_weight_gradient(const Linear& l) {
   const auto& g = recipe_of(l).of(GemmRole::weight_gradient);
-  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
   passes(l, CastPass::When::weight_gradient);
-  // The gradient is added to the accumulated one: read and written in its own format.
   auto& op = gemm(l.name + "_weight_gradient", Direction::backward, l.out, l.in, rows(l), g.rate,
-                  g.left.stored() * t * out + g.right.stored() * t * in +
-                      2.0 * context_.recipe->gradient_bytes * in * out,
-                  l);
+                  weight_gradient_bytes(l, g, context_.recipe->gradient_bytes), l);
   op.weight_gradient = true;
-  body_.held_gradients += Bytes{g.left.stored() * t * out * static_cast<double>(op.spec.batch)};
+  body_.held_gradients +=
+      Bytes{g.left.stored() * l.tokens * static_cast<double>(l.out) * static_cast<double>(op.spec.batch)};
+}
+
+void BodyWriter::linear_gradients_in_forward(const Linear& l, double sum_bytes) {
+  const auto& input = recipe_of(l).of(GemmRole::input_gradient);
+  const auto& weight = recipe_of(l).of(GemmRole::weight_gradient);
+  gemm(l.name + "_input_gradient", Direction::forward, rows(l), l.in, l.out, input.rate, input_gradient_bytes(l, input), l);
+  gemm(l.name + "_weight_gradient", Direction::forward, l.out, l.in, rows(l), weight.rate,
+       weight_gradient_bytes(l, weight, sum_bytes), l);
 }
 
 std::int64_t BodyWriter::rows(const Linear& l) { return std::max<std::int64_t>(1, std::llround(l.tokens)); }

@@ -27,6 +27,10 @@ class BodyWriter {
   void linear_forward(const Linear& l);
   void linear_input_gradient(const Linear& l);
   void linear_weight_gradient(const Linear& l);
+  // The two gradient GEMMs as work of the forward pass, the weight's added to a sum of `sum_bytes` an element; and the
+  // forward GEMM once more in the backward pass. For a loss that goes by chunks: plain operands, no passes.
+  void linear_gradients_in_forward(const Linear& l, double sum_bytes);
+  void linear_forward_again(const Linear& l);
 
   void memory_bound(std::string name, Direction direction, double bytes, Modules repeated_by = 0);
   // A collective of the ranks of a scope over `bytes`, as OpKind counts them; nothing where the scope has one rank.
@@ -43,6 +47,9 @@ class BodyWriter {
 
  private:
   BodyOp& append(OpSpec spec, Modules repeated_by);
+  double forward_bytes(const Linear& l, const GemmRecipe& g) const;
+  double input_gradient_bytes(const Linear& l, const GemmRecipe& g) const;
+  double weight_gradient_bytes(const Linear& l, const GemmRecipe& g, double sum_bytes) const;
   BodyOp& gemm(const std::string& name, Direction direction, std::int64_t m, std::int64_t n, std::int64_t k,
                Format format, double bytes, const Linear& l);
   const LinearRecipe& recipe_of(const Linear& l) const;

@@ -57,7 +57,14 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   // Sharded parameters: the body that computes and the one that is gathered ahead. Sharded gradients: one body's, whole,
   // as computed and in the format in which they are reduced.
   double buffers = framework.workspace.value;
-  if (plan.zero >= 3 && plan.dp > 1) buffers += 2.0 * recipe.weight_bytes * parameters.largest_body;
+  if (plan.zero >= 3 && plan.dp > 1) {
+    const double ahead = std::min(framework.prefetch_parameters.value_or(parameters.largest_body), parameters.largest_body);
+    buffers += recipe.weight_bytes * (parameters.largest_body + ahead);
+  }
+  if (plan.dp > 1) {
+    buffers += framework.gradient_buffers * recipe.gradient_reduce_bytes *
+               std::min(framework.bucket_parameters, parameters.all);
+  }
   if (plan.zero >= 2 && plan.dp > 1) {
     buffers += (recipe.weight_bytes + recipe.gradient_reduce_bytes) * parameters.largest_body;
   }

@@ -204,10 +204,13 @@ BodyContext body_context(const ParallelPlan& plan,
   c.gathered_weights = plan.zero >= 3 && plan.dp > 1;
   c.dropout_hidden = model.hidden_dropout > 0.0;
   c.dropout_attention = model.attention_dropout > 0.0;
-  c.logits_saved_bytes = framework.logits_saved_bytes;
-  c.logits_transient_bytes = framework.logits_transient_bytes;
-  c.loss_traffic_forward = framework.loss_traffic_forward;
-  c.loss_traffic_backward = framework.loss_traffic_backward;
+  c.loss = plan.loss;
+  c.logits = framework.loss(plan.loss);
+  c.linear_loss = framework.linear_loss;
+  c.loss_chunk_tokens = framework.loss_chunk_tokens;
+  c.norm_traffic = framework.norm_traffic;
+  c.activation_traffic = framework.activation_traffic;
+  c.rope_traffic = framework.rope_traffic;
   c.vocab_multiple = framework.vocab_multiple;
   return c;
 }

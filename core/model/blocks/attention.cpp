@@ -50,8 +50,12 @@ void write_forward(BodyWriter& writer, const Block& block, const ModelSpec& mode
   const double qk = tokens * static_cast<double>(s.q + s.kv);
   enter_tensor_region(writer, context, whole);
   writer.linear_forward(qkv_of(s, tokens, model.hidden));
-  if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm", Direction::forward, 2.0 * a * qk);
-  if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope", Direction::forward, 2.0 * a * qk);
+  if (block.shape.get("qk_norm", 0) != 0) {
+    writer.memory_bound("qk_norm", Direction::forward, context.norm_traffic * 2.0 * a * qk);
+  }
+  if (block.shape.get("rope", 0) != 0) {
+    writer.memory_bound("rope", Direction::forward, context.rope_traffic * 2.0 * a * qk);
+  }
   write_core_attention(writer, s.core, context, Direction::forward);
   writer.linear_forward(out_of(s, tokens, model.hidden));
   leave_tensor_region(writer, context, whole);
@@ -77,8 +81,12 @@ void write_backward(BodyWriter& writer, const Block& block, const ModelSpec& mod
   writer.linear_input_gradient(out);
   writer.linear_weight_gradient(out);
   write_core_attention(writer, s.core, context, Direction::backward);
-  if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope_backward", Direction::backward, 2.0 * a * qk);
-  if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm_backward", Direction::backward, 3.0 * a * qk);
+  if (block.shape.get("rope", 0) != 0) {
+    writer.memory_bound("rope_backward", Direction::backward, context.rope_traffic * 2.0 * a * qk);
+  }
+  if (block.shape.get("qk_norm", 0) != 0) {
+    writer.memory_bound("qk_norm_backward", Direction::backward, context.norm_traffic * 3.0 * a * qk);
+  }
   if (context.sp) {
     writer.tensor_collective(OpKind::all_gather, "tp_input_all_gather", Direction::backward, whole, true);
     writer.linear_input_gradient(qkv);
