@@ -15,7 +15,7 @@ struct IdealStage {
   std::int64_t activation = 1;       // held from the start of F
   std::int64_t kept_for_weight = 0;  // of it, what I leaves until W; B frees all
   // Overlapped pairs whose backward is of this stage: time of the pair of F and B, of F and I; the longer of the two if nothing.
-  std::optional<std::int64_t> with_backward, with_input_gradient;
+  std::optional<std::int64_t> with_backward = std::nullopt, with_input_gradient = std::nullopt;
 };
 
 // A run of a table without communication, each rank at its own program, as early as its inputs allow.

@@ -384,4 +384,9 @@ const Schedule* find_schedule(std::string_view name) {
   return nullptr;
 }
 
+std::int64_t steady_round(const Schedule& schedule, std::int64_t pp, std::int64_t micro_batches) {
+  const auto round = schedule.round_micro_batches(pp);
+  return round > 0 && micro_batches >= 2 * pp && micro_batches % round == 0 ? round : 0;
+}
+
 }  // namespace core

@@ -4,7 +4,9 @@
 // hides behind the compute of the other. W is put off in the warm-up and the cool-down only.
 //
 // Published, with B the whole backward (I and W) and F&B an overlapped pair: bubble (p / 2 - 1)(F&B + B - 3 W), parameters
-// 2 x, activations of p + 1 micro-batches. p is even, and there are at least 2 p micro-batches, an even number.
+// 2 x, activations of p + 1 micro-batches. The tables have that bubble on the innermost ranks, where T_F = T_I >= T_W; the
+// others have fewer pairs and, where a pair saves time, more to do in the same step. p is even, and there are at least 2 p
+// micro-batches, an even number.
 //
 // In the plan a rank has one stage (pp model stages); in the table two, as each has two copies.
 #include "core/plan/schedules/both_directions.h"

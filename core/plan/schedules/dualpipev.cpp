@@ -4,7 +4,8 @@
 //
 // Published, with B the whole backward (I and W), F&B an overlapped pair, and p' = 2 p stages: bubble
 // (p' / 2 - 1)(F&B + B - 3 W), parameters 2 x those of a stage on half as many ranks (so 1 x for a rank), activations of p' + 1
-// micro-batches of a stage. At least 2 p micro-batches.
+// micro-batches of a stage. The tables have that bubble on the innermost rank, where T_F = T_I >= T_W. At least 2 p
+// micro-batches.
 #include "core/plan/schedules/both_directions.h"
 
 #include <fmt/format.h>
