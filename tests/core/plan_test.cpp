@@ -123,7 +123,7 @@ TEST(PlanText, RefusesWhatItCannotMean) {
             "not both");
   EXPECT_EQ(complaint("schedule=zigzag"),
             "--plan: schedule: found \"zigzag\", expected one of dualpipe, dualpipev, gpipe, "
-            "interleaved, interleaved-a2a, 1f1b, 1f1b-a2a, zb-h1, zb-h2, zb-v");
+            "interleaved, interleaved-a2a, 1f1b, 1f1b-a2a, v-half, v-min, zb-h1, zb-h2, zb-v");
   EXPECT_EQ(complaint("zero=4"), "--plan: zero: found \"4\", expected a whole number from 0 to 3");
   EXPECT_EQ(complaint("overlap=some"),
             "--plan: overlap: found \"some\", expected both, gradients, parameters or none, "

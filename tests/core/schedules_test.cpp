@@ -84,7 +84,7 @@ TEST(Schedules, AreFoundByNameAndRefuseSizesTheyAreNotMadeFor) {
     EXPECT_EQ(find_schedule(name)->why_not(4, 2, 8),
               "schedule " + std::string(name) + " has one stage a rank, not vpp=2");
   }
-  for (const char* name : {"zb-v", "dualpipev"}) {
+  for (const char* name : {"zb-v", "v-min", "v-half", "dualpipev"}) {
     EXPECT_EQ(find_schedule(name)->why_not(4, 1, 8),
               "schedule " + std::string(name) + " has two stages a rank, not vpp=1");
   }
@@ -328,6 +328,35 @@ TEST(ZeroBubble, VHoldsNoMoreWithFewMicroBatches) {
     for (std::int64_t m = 1; m < 2 * p - 1; ++m) {
       const auto run = ideal_run(table_of("zb-v", p, 2, m), equal_passes(1));
       for (const auto& rank : run.ranks) EXPECT_LE(rank.peak, 2 * std::min(m, p) * 5);
+    }
+  }
+}
+
+// Pipeline Parallelism with Controllable Memory, arXiv 2405.15362, for T_F = T_B = T_W (the table of
+// huggingface.co/spaces/sail/pipeline-parallelism-with-controllable-memory): bubble about p / m of
+// the step with 1F1B, 2 p / 3 m with V-Min, p / 2 m with V-Half; activations of p, (p + 4) / 3 and
+// (p + 2) / 2 micro-batches, rounded down. A micro-batch's step of a rank is 6 passes of a stage.
+TEST(ControllableMemory, HasThePublishedBubbleAndMemory) {
+  for (std::int64_t p = 2; p <= 24; ++p) {
+    for (const auto m : {p, 2 * p + 1, 4 * p}) {
+      // A micro-batch of a rank has two stages.
+      const auto stage = [](std::int64_t kept) {
+        return IdealStage{
+            .forward = 1, .input_gradient = 1, .weight_gradient = 1, .activation = 1, .kept_for_weight = kept};
+      };
+      const auto peak = [](const IdealRun& run) {
+        std::int64_t most = 0;
+        for (const auto& rank : run.ranks) most = std::max(most, rank.peak);
+        return most;
+      };
+      const auto least = ideal_run(table_of("v-min", p, 2, m), stage(1));
+      EXPECT_LE(least.bubble(0), 4 * p) << sizes("v-min", p, 2, m);  // 2 p / 3 of 6
+      EXPECT_LE(peak(least), 2 * ((p + 4) / 3)) << sizes("v-min", p, 2, m);
+      const auto half = ideal_run(table_of("v-half", p, 2, m), stage(0));
+      EXPECT_LE(half.bubble(0), 3 * p) << sizes("v-half", p, 2, m);  // p / 2 of 6
+      EXPECT_LE(peak(half), 2 * ((p + 2) / 2)) << sizes("v-half", p, 2, m);
+      // What two stages keep for W at most, on top.
+      EXPECT_LE(peak(ideal_run(table_of("v-half", p, 2, m), stage(1))), 2 * ((p + 2) / 2) + 2);
     }
   }
 }
