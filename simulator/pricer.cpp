@@ -686,7 +686,7 @@ core::ScheduleTable short_table(const core::Schedule& schedule,
                                 std::int64_t pp,
                                 std::int64_t vpp,
                                 std::int64_t micro_batches) {
-  const auto round = schedule.round_micro_batches(pp);
+  const auto round = core::steady_round(schedule, pp, micro_batches);
   if (round == 0) return schedule.table(pp, vpp, micro_batches);
   // Warm-up takes up to p micro-batches (1F1B) or two rounds (interleaved); a few rounds more show the period, and what is
   // left out is a multiple of it.
