@@ -144,6 +144,17 @@ TEST(Hardware, NamesFileAndKeyOfWhatIsMissingOrWrong) {
                {"wrong.json", "gpus", "source"});
 }
 
+TEST(Hardware, HostLinkIsWhatTheNodeLeavesAGpu) {
+  EXPECT_DOUBLE_EQ(load_gpu("a100-sxm-80").host_link.value, 31.5e9);
+  // Two GPUs behind a PCIe switch; eight before 450 GB/s of host memory; a coherent link.
+  EXPECT_DOUBLE_EQ(make_cluster("a100-sxm-80", 8).gpu.host_link.value, 15.75e9);
+  EXPECT_DOUBLE_EQ(make_cluster("h100-sxm", 8).gpu.host_link.value, 450e9 / 8);
+  EXPECT_TRUE(load_gpu("gb200").host_c2c);
+  EXPECT_FALSE(load_gpu("b200").host_c2c);
+  EXPECT_EQ(make_cluster("h100-sxm", 8).node.host_cores, 112);
+  EXPECT_FALSE(make_cluster("h800-sxm", 8).node.host_cores);
+}
+
 TEST(Hardware, RefusesMoreGpusThanTheClusterHas) {
   expect_names(complaint_of([] { load_cluster("selene", 5000); }), {"--gpus 5000", "4480"});
   EXPECT_EQ(load_cluster("selene", 3072).nodes(), 384);
