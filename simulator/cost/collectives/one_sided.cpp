@@ -3,6 +3,7 @@
 //   forwarded (throughput kernels): one copy of a token crosses to each domain that has one of its
 //     experts and is forwarded there to each rank that has one; both pass at once,
 //       base + forward + max(k (n / c) D' / B_exchange, (n / c) R' / B)
+//     where forward, the exchange of counts across the network, falls away inside one domain
 //   direct (low-latency kernels): every copy goes straight to its rank,
 //       base + max(k n (p - k) / p / B_exchange, n (k - 1) / p / B)
 // With copies drawn evenly, the expected number of distinct places of c copies among x is
@@ -71,7 +72,8 @@ std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, co
   CORE_ASSERT(op.copies >= 1 && op.most_domains >= 0);
   const Rates rates = rates_of(links, curves);
   const core::Seconds base = microseconds(curves.needed("collectives.one_sided.base_us", need));
-  const core::Seconds forward = microseconds(curves.needed("collectives.one_sided.forward_us", need));
+  const core::Seconds exchange = microseconds(curves.needed("collectives.one_sided.forward_us", need));
+  const core::Seconds forward = links.domains > 1 ? exchange : core::Seconds{0.0};
   const core::Seconds wire =
       std::min(forward + forwarded(op, links, rates), direct(op, links, rates));
   return Cost{base + wire + (links.domains > 1 ? links.inter_latency : links.intra_latency),
