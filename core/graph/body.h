@@ -32,6 +32,16 @@ struct SavedTensor {
   bool for_weights = false;  // the input of a GEMM: a split backward keeps it for W
 };
 
+// Elements of parameters: those of dense layers, and of routed experts.
+struct StateElements {
+  double dense = 0.0, experts = 0.0;
+  StateElements& operator+=(const StateElements& o) {
+    dense += o.dense, experts += o.experts;
+    return *this;
+  }
+  double all() const { return dense + experts; }
+};
+
 // The work of one layer (or of the embedding, or of the output) for one micro-batch on one rank: forward
 // and backward operations in issue order, all serial on the rank, and what forward leaves in memory.
 struct Body {
@@ -41,12 +51,13 @@ struct Body {
   Bytes forward_transient;   // peak of short-lived memory beyond `saved`, forward and backward
   Bytes backward_transient;
   Bytes held_gradients;      // gradients of GEMM outputs that a split backward keeps from I to W
+  Bytes held_inputs;         // inputs of GEMMs that recompute makes anew in I and W needs
   double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
   double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank
 
   double all_parameters() const { return parameters + expert_parameters; }
-  double all_gemm_parameters() const { return gemm_parameters + expert_gemm_parameters; }
+  StateElements elements() const { return {parameters, expert_parameters}; }
 };
 
 // How a rank sees a micro-batch.

@@ -16,9 +16,9 @@ namespace core {
 enum class Grain : std::uint8_t { cell, mixed, op };
 std::string_view name_of(Grain grain);
 
-// Adam over a rank's parameters: reads and writes main weights and moments, reads the gradient twice (norm, update), writes
+// Adam over what a rank holds of the states of some parameters: reads and writes main weights and moments, reads the gradient twice (norm, update), writes
 // the compute weights and clears the gradient.
-OpSpec optimizer_spec(double parameters, const ParallelPlan& plan, const Recipe& recipe);
+OpSpec optimizer_spec(const StateElements& parameters, const ParallelPlan& plan, const Recipe& recipe);
 
 // Puts the work of a step into a graph, by the order of the table. Folded, one rank a pipeline stage stands for its
 // tensor- and data-parallel peers; unfolded, every rank has its own operations and collectives join them.

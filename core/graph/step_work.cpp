@@ -103,7 +103,10 @@ Body recompute_all(const Body& body) {
   for (auto& op : backward) op.recompute = true;
   append(backward, body.backward);
   out.backward = std::move(backward);
-  for (const auto& s : body.saved) out.backward_transient += s.bytes;
+  for (const auto& s : body.saved) {
+    out.backward_transient += s.bytes;
+    if (s.for_weights) out.held_inputs += s.bytes;
+  }
   out.saved = {{"layer input", body.input, 0, false}};
   return out;
 }
@@ -125,7 +128,9 @@ Body recompute_modules(const Body& body, Modules set) {
     out.backward.push_back(op);
   }
   for (const auto& s : body.saved) {
-    if ((s.dropped_by & set) != 0) out.backward_transient += s.bytes;
+    if ((s.dropped_by & set) == 0) continue;
+    out.backward_transient += s.bytes;
+    if (s.for_weights) out.held_inputs += s.bytes;
   }
   std::erase_if(out.saved, [&](const SavedTensor& s) { return (s.dropped_by & set) != 0; });
   return out;
@@ -157,12 +162,32 @@ class Bodies {
   StepWork& work_;
 };
 
+// Layers of a recursive model run `loops` times: their weights count once.
+void run_again(StepWork& work, std::size_t stage, std::int64_t loops) {
+  if (loops == 1) return;
+  auto& bodies = work.stages[stage].bodies;
+  const auto first = std::find_if(bodies.begin(), bodies.end(), [&](std::uint16_t b) { return work.body_names[b] != "embedding"; });
+  const std::vector<std::uint16_t> layers(first, bodies.end());
+  for (std::int64_t loop = 1; loop < loops; ++loop) {
+    for (const auto layer : layers) {
+      auto again = work.bodies[layer];
+      again.parameters = again.gemm_parameters = again.expert_parameters = again.expert_gemm_parameters = 0.0;
+      bodies.push_back(Bodies(work).index(work.body_names[layer] + "/again", again));
+    }
+  }
+}
+
 Recompute recompute_of(const ParallelPlan& plan, std::int64_t layer_in_stage) {
   if (plan.recompute != Recompute::full || plan.recompute_layers == 0) return plan.recompute;
   return layer_in_stage < plan.recompute_layers ? Recompute::full : Recompute::none;
 }
 
 }  // namespace
+
+// A V brings the last stage back to the first rank, and both ways each end has the first and the last.
+bool tied_copy(const ModelSpec& model, const ParallelPlan& plan, Placement placement) {
+  return model.tied_embeddings && plan.pp > 1 && placement == Placement::loop;
+}
 
 std::int64_t padded_vocab(std::int64_t vocab, const BodyContext& context) {
   const auto multiple = context.vocab_multiple * context.tp;
@@ -202,6 +227,9 @@ ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
   for (const auto& kind : model.kinds) {
     out.kinds.push_back(lower_blocks(kind.blocks, model, context, kind.parallel_residual));
   }
+  for (const auto& module : model.mtp) {
+    out.mtp.push_back(lower_blocks(module.blocks, model, context, module.parallel_residual));
+  }
   out.embedding = lower_blocks(model.embedding, model, context, false);
   out.output = lower_blocks(model.output, model, context, false);
   for (const auto& block : model.output) {
@@ -223,25 +251,19 @@ Body with_recompute(const Body& body, Recompute recompute, Modules set) {
   CORE_ASSERT(false);
 }
 
-double StepWork::parameters_of_stage(std::size_t stage) const {
-  double sum = 0.0;
-  for (const auto body : stages[stage].bodies) sum += bodies[body].parameters;
+StateElements StepWork::parameters_of(std::size_t stage, BodyRange range) const {
+  StateElements sum;
+  for (auto i = range.begin; i < range.end; ++i) sum += bodies[stages[stage].bodies[i]].elements();
   return sum;
 }
 
-double StepWork::parameters_of_rank(std::int64_t pipeline_rank) const {
-  double sum = 0.0;
-  for (auto s = pipeline_rank; s < plan.stages(); s += plan.pp) {
-    sum += parameters_of_stage(static_cast<std::size_t>(s));
-  }
-  return sum;
+StateElements StepWork::parameters_of_stage(std::size_t stage) const {
+  return parameters_of(stage, {0, stages[stage].bodies.size()});
 }
 
-double StepWork::gemm_parameters_of_rank(std::int64_t pipeline_rank) const {
-  double sum = 0.0;
-  for (auto s = pipeline_rank; s < plan.stages(); s += plan.pp) {
-    for (const auto body : stages[static_cast<std::size_t>(s)].bodies) sum += bodies[body].gemm_parameters;
-  }
+StateElements StepWork::parameters_of_rank(std::int64_t pipeline_rank) const {
+  StateElements sum;
+  for (const auto s : stages_of_rank(pipeline_rank)) sum += parameters_of_stage(static_cast<std::size_t>(s));
   return sum;
 }
 
@@ -268,7 +290,8 @@ StepWork step_work(const ModelSpec& model,
   work.model = model.name;
   work.hidden = model.hidden;
   work.seq = seq;
-  work.tied_copy = model.tied_embeddings && plan.pp > 1;
+  work.placement = find_schedule(plan.schedule)->placement;
+  work.tied_copy = tied_copy(model, plan, work.placement);
   const auto layers = layers_of_stages(plan, model.layers());
   work.stages.resize(static_cast<std::size_t>(plan.stages()));
   Bodies index(work);
@@ -280,6 +303,7 @@ StepWork step_work(const ModelSpec& model,
       const auto recompute = recompute_of(plan, i);
       work.stages[s].bodies.push_back(index.layer(model, bodies, layer++, recompute, plan.modules_of(recompute)));
     }
+    run_again(work, s, model.loops);
   }
   // Tied on one stage: the table is the embedding's. On two: the last holds a copy, kept equal by an all-reduce.
   Body output = bodies.output;
@@ -288,6 +312,11 @@ StepWork step_work(const ModelSpec& model,
     work.tied_parameters = bodies.output_table;
   }
   work.stages.back().bodies.push_back(index.index("output", output));
+  for (std::size_t i = 0; i < bodies.mtp.size(); ++i) {
+    const auto recompute = plan.recompute_layers > 0 ? Recompute::none : plan.recompute;
+    work.stages.back().bodies.push_back(index.index("mtp" + std::to_string(i),
+                                                    with_recompute(bodies.mtp[i], recompute, plan.modules_of(recompute))));
+  }
   // A layer's input is what stages send.
   work.send_bytes = bodies.kinds.front().input.value;
   return work;
@@ -297,12 +326,12 @@ std::vector<BodyRange> buckets_of(const StepWork& work, std::size_t stage, bool 
   const auto& bodies = work.stages[stage].bodies;
   if (!overlapped) return {{0, bodies.size()}};
   const double least = std::max(work.framework.bucket_parameters,
-                                work.framework.bucket_parameters_per_rank * static_cast<double>(work.plan.dp));
+                                work.framework.bucket_parameters_per_rank * static_cast<double>(work.plan.replicas()));
   std::vector<BodyRange> out;
   double sum = 0.0;
   std::size_t end = bodies.size();
   for (std::size_t i = bodies.size(); i-- > 0;) {
-    sum += work.bodies[bodies[i]].parameters;
+    sum += work.bodies[bodies[i]].all_parameters();
     if (sum >= least || i == 0) {
       out.push_back({i, end});
       end = i;
