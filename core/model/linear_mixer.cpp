@@ -25,9 +25,16 @@ double width_of(const std::vector<BodyWriter::Linear>& linears) {
   return sum;
 }
 
-}  // namespace
+// All projections are those of attention to a recipe.
+LinearMixer as_attention(LinearMixer mixer) {
+  for (auto* linears : {&mixer.in, &mixer.gates}) {
+    for (auto& linear : *linears) linear.kind = LinearKind::attention;
+  }
+  mixer.out.kind = LinearKind::attention;
+  return mixer;
+}
 
-void lower_linear_mixer(const LinearMixer& mixer, const ModelSpec& model, const BodyContext& context, Body& body) {
+void lower(const LinearMixer& mixer, const ModelSpec& model, const BodyContext& context, Body& body) {
   BodyWriter writer(body, context);
   const double a = context.recipe->activation_bytes, h = static_cast<double>(model.hidden);
   const double whole = a * context.tokens() * h, between = context.tokens_between_blocks() * h;
@@ -56,7 +63,7 @@ void lower_linear_mixer(const LinearMixer& mixer, const ModelSpec& model, const 
   write_passes_backward(writer, mixer.mixing);
   write_residual_backward(writer, model, context);
 
-  writer.save_gemm_input("mixer input", context.recipe->gemm_input_bytes * between, modules::norm);
+  writer.save_gemm_input("mixer input", context.gemm_input_bytes() * between, modules::norm);
   for (const auto& tensor : mixer.saved) {
     if (tensor.gemm_input) {
       writer.save_gemm_input(tensor.name, tensor.bytes);
@@ -72,6 +79,12 @@ void lower_linear_mixer(const LinearMixer& mixer, const ModelSpec& model, const 
   body.backward_transient =
       std::max(body.backward_transient, Bytes{a * context.tokens() * width_of(mixer.in) + states +
                                               (context.tp > 1 ? 2.0 : 1.0) * whole});
+}
+
+}  // namespace
+
+void lower_linear_mixer(const LinearMixer& mixer, const ModelSpec& model, const BodyContext& context, Body& body) {
+  lower(as_attention(mixer), model, context, body);
 }
 
 }  // namespace core

@@ -1,10 +1,12 @@
 // Multi-head, grouped-query and multi-query attention: qkv projection, optional rotary positions and q/k norms, core
 // attention (unfused or FlashAttention), an optional gate on its output (Qwen3-Next), output projection. It sees the whole
-// sequence, a window or a chunk of it; sinks (gpt-oss) add a number a head to the softmax's sum, at no cost. Saves (arXiv 2205.05198, section 4.1, attention: 11 sbh +
-// 5 a s^2 b): the input, q, k and v, the projection's input 2 sbh each, the mask of dropout sbh, and unfused the softmax
-// and its dropout's mask and output, 2 + 1 + 2 bytes a score. FlashAttention keeps one fp32 log-sum-exp a row instead
-// (arXiv 2205.14135). Core-attention recompute ("selective") drops what grows with s^2.
+// sequence, a window or a chunk of it; sinks (gpt-oss) add a number a head to the softmax's sum, at no cost.
+// Saves (arXiv 2205.05198, section 4.1, attention: 11 sbh + 5 a s^2 b): the input, q, k and v, the projection's input 2 sbh
+// each, the mask of dropout sbh, and unfused the softmax and its dropout's mask and output, 2 + 1 + 2 bytes a score.
+// FlashAttention keeps one fp32 log-sum-exp a row instead (arXiv 2205.14135). Core-attention recompute ("selective") drops
+// what grows with s^2. A gate is kept with the output before it.
 #include <algorithm>
+#include <utility>
 
 #include "core/graph/core_attention.h"
 #include "core/model/block_kind.h"
@@ -39,18 +41,32 @@ Shape shape_of(const Block& block, const BodyContext& context) {
   return s;
 }
 
+BodyWriter::Linear projection(std::string name, double tokens, std::int64_t in, std::int64_t out) {
+  BodyWriter::Linear linear{std::move(name), tokens, in, out};
+  linear.kind = LinearKind::attention;
+  return linear;
+}
+BodyWriter::Linear qkv_of(const Shape& s, double tokens, std::int64_t hidden) {
+  return projection("qkv", tokens, hidden, s.in());
+}
+BodyWriter::Linear out_of(const Shape& s, double tokens, std::int64_t hidden) {
+  return projection("attention_out", tokens, s.q, hidden);
+}
+
 void write_forward(BodyWriter& writer, const ModelSpec& model, const BodyContext& context, const Shape& s) {
   const double tokens = context.tokens(), a = context.recipe->activation_bytes;
   const double whole = a * tokens * static_cast<double>(model.hidden);
   enter_tensor_region(writer, context, whole);
-  writer.linear_forward({"qkv", tokens, model.hidden, s.in()});
-  if (s.qk_norm) writer.memory_bound("qk_norm", Direction::forward, 2.0 * a * tokens * s.q_and_k());
-  if (s.rope) writer.memory_bound("rope", Direction::forward, 2.0 * a * tokens * s.q_and_k());
+  writer.linear_forward(qkv_of(s, tokens, model.hidden));
+  const double qk = a * tokens * s.q_and_k();
+  if (s.qk_norm) writer.memory_bound("qk_norm", Direction::forward, context.norm_traffic * 2.0 * qk);
+  if (s.rope) writer.memory_bound("rope", Direction::forward, context.rope_traffic * 2.0 * qk);
   write_core_attention(writer, s.core, context, Direction::forward);
   if (s.gate) {
-    writer.memory_bound("attention_gate", Direction::forward, 3.0 * a * tokens * s.core.out_width(), modules::activation);
+    writer.memory_bound("attention_gate", Direction::forward,
+                        context.activation_traffic * 3.0 * a * tokens * s.core.out_width(), modules::activation);
   }
-  writer.linear_forward({"attention_out", tokens, s.q, model.hidden});
+  writer.linear_forward(out_of(s, tokens, model.hidden));
   leave_tensor_region(writer, context, whole);
   if (context.reduces_output) write_residual(writer, model, context);
 }
@@ -59,19 +75,23 @@ void write_backward(BodyWriter& writer, const ModelSpec& model, const BodyContex
   const double tokens = context.tokens(), a = context.recipe->activation_bytes;
   const double whole = a * tokens * static_cast<double>(model.hidden);
   write_dropout_backward(writer, model, context);
-  write_output_gradients(writer, context, {"attention_out", tokens, s.q, model.hidden}, whole);
-  if (s.gate) writer.memory_bound("attention_gate_backward", Direction::backward, 5.0 * a * tokens * s.core.out_width());
+  write_output_gradients(writer, context, out_of(s, tokens, model.hidden), whole);
+  if (s.gate) {
+    writer.memory_bound("attention_gate_backward", Direction::backward,
+                        context.activation_traffic * 5.0 * a * tokens * s.core.out_width());
+  }
   write_core_attention(writer, s.core, context, Direction::backward);
-  if (s.rope) writer.memory_bound("rope_backward", Direction::backward, 2.0 * a * tokens * s.q_and_k());
-  if (s.qk_norm) writer.memory_bound("qk_norm_backward", Direction::backward, 3.0 * a * tokens * s.q_and_k());
-  write_input_gradients(writer, context, {{"qkv", tokens, model.hidden, s.in()}}, whole);
+  const double qk = a * tokens * s.q_and_k();
+  if (s.rope) writer.memory_bound("rope_backward", Direction::backward, context.rope_traffic * 2.0 * qk);
+  if (s.qk_norm) writer.memory_bound("qk_norm_backward", Direction::backward, context.norm_traffic * 3.0 * qk);
+  write_input_gradients(writer, context, {qkv_of(s, tokens, model.hidden)}, whole);
   write_residual_backward(writer, model, context);
 }
 
 void save(BodyWriter& writer, const ModelSpec& model, const BodyContext& context, const Shape& s) {
   const double tokens = context.tokens(), between = context.tokens_between_blocks();
   const double h = static_cast<double>(model.hidden), a = context.recipe->activation_bytes;
-  const double g = context.recipe->gemm_input_bytes;
+  const double g = context.gemm_input_bytes();
   writer.save_gemm_input("attention input", g * between * h, modules::norm);
   writer.save("q, k and v", a * tokens * static_cast<double>(s.q + 2 * s.kv));
   if (s.qk_norm) writer.save("q/k norm input", a * tokens * s.q_and_k());

@@ -51,18 +51,20 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   const double tokens = context.tokens(), a = context.recipe->activation_bytes * tokens;
   const double convolved = static_cast<double>(s.convolved()), v = static_cast<double>(s.v());
   const double heads = static_cast<double>(s.v_heads), qk = 2.0 * heads * static_cast<double>(s.k_dim);
+  const double norm = context.norm_traffic;
   LinearMixer mixer;
   mixer.in = {{"linear_qkvz", tokens, model.hidden, s.convolved() + s.v() + 2 * s.v_heads}};
-  mixer.before = {{"convolution", 2.0 * a * convolved, 3.0 * a * convolved}, {"qk_norm", 2.0 * a * qk, 3.0 * a * qk}};
+  mixer.before = {{"convolution", 2.0 * a * convolved, 3.0 * a * convolved},
+                  {"qk_norm", norm * 2.0 * a * qk, norm * 3.0 * a * qk}};
   mixer.scan = scan_of(block, s, context.recipe->activation_bytes);
-  mixer.after = {{"gated_norm", 3.0 * a * v, 5.0 * a * v}};
+  mixer.after = {{"gated_norm", norm * 3.0 * a * v, norm * 5.0 * a * v}};
   mixer.out = {"attention_out", tokens, s.v(), model.hidden};
   mixer.saved = {{"convolution input", a * convolved},
                  {"q, k and v", a * (qk + v)},
                  {"decay and step", 2.0 * 4.0 * tokens * heads},
                  {"chunk inverses", a * heads * static_cast<double>(mixer.scan.chunk)},
                  {"scan output and gate", 2.0 * a * v},
-                 {"attention output", context.recipe->gemm_input_bytes * tokens * v, true}};
+                 {"attention output", context.gemm_input_bytes() * tokens * v, true}};
   lower_linear_mixer(mixer, model, context, body);
 }
 

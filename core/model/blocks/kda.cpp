@@ -44,16 +44,17 @@ Scan scan_of(const Block& block, std::int64_t tp, double a) {
 void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
   const auto heads = block.shape.at("heads") / context.tp, dim = block.shape.at("head_dim"), width = heads * dim;
   const double tokens = context.tokens(), a = context.recipe->activation_bytes * tokens;
-  const double g = context.recipe->gemm_input_bytes * tokens, w = static_cast<double>(width);
+  const double g = context.gemm_input_bytes() * tokens, w = static_cast<double>(width);
+  const double norm = context.norm_traffic;
   LinearMixer mixer;
   mixer.in = {{"linear_qkv", tokens, model.hidden, 3 * width + heads},
               {"gates_down", tokens, model.hidden, 2 * dim}};
   mixer.gates = {{"gates_up", tokens, dim, 2 * width}};
   mixer.before = {{"convolution", 2.0 * a * 3.0 * w, 3.0 * a * 3.0 * w},
-                  {"qk_norm", 2.0 * a * 2.0 * w, 3.0 * a * 2.0 * w},
+                  {"qk_norm", norm * 2.0 * a * 2.0 * w, norm * 3.0 * a * 2.0 * w},
                   {"decay", (a + 4.0 * tokens) * w, (2.0 * a + 4.0 * tokens) * w}};
   mixer.scan = scan_of(block, context.tp, context.recipe->activation_bytes);
-  mixer.after = {{"gated_norm", 3.0 * a * w, 5.0 * a * w}};
+  mixer.after = {{"gated_norm", norm * 3.0 * a * w, norm * 5.0 * a * w}};
   mixer.out = {"attention_out", tokens, width, model.hidden};
   mixer.saved = {{"convolution input", a * 3.0 * w},
                  {"q, k and v", a * 3.0 * w},

@@ -57,15 +57,16 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   const auto s = shape_of(block, context.tp);
   const double tokens = context.tokens(), a = context.recipe->activation_bytes * tokens;
   const double convolved = static_cast<double>(s.convolved()), inner = static_cast<double>(s.inner());
+  const double norm = context.norm_traffic;
   LinearMixer mixer;
   mixer.in = {{"mamba_in", tokens, model.hidden, s.projected()}};
   mixer.before = {{"convolution", 2.0 * a * convolved, (2.0 + 3.0) * a * convolved}};
   mixer.scan = scan_of(block, s, context.recipe->activation_bytes);
-  mixer.after = {{"gated_norm", 3.0 * a * inner, 5.0 * a * inner}};
+  mixer.after = {{"gated_norm", norm * 3.0 * a * inner, norm * 5.0 * a * inner}};
   mixer.out = {"mamba_out", tokens, s.inner(), model.hidden};
   mixer.saved = {{"z, x, B, C and step", a * static_cast<double>(s.projected())},
                  {"scan output", a * inner},
-                 {"mamba output", context.recipe->gemm_input_bytes * tokens * inner, true}};
+                 {"mamba output", context.gemm_input_bytes() * tokens * inner, true}};
   lower_linear_mixer(mixer, model, context, body);
 }
 

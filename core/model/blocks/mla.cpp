@@ -13,6 +13,7 @@
 // output. Recompute of mla_up keeps the latents only, and repeats norms, up-projections and rotary positions
 // (Megatron-LM's mla_up_proj).
 #include <algorithm>
+#include <utility>
 
 #include "core/graph/core_attention.h"
 #include "core/model/block_kind.h"
@@ -74,14 +75,21 @@ struct Shape {
   double qk() const { return heads() * static_cast<double>(core.qk_dim); }
 };
 
+BodyWriter::Linear projection(std::string name, double tokens, std::int64_t in, std::int64_t out, Modules repeated_by = 0) {
+  BodyWriter::Linear linear{std::move(name), tokens, in, out};
+  linear.repeated_by = repeated_by;
+  linear.kind = LinearKind::attention;
+  return linear;
+}
+
 void set_linears(Shape& s, std::int64_t h) {
   const auto q = s.core.heads * s.core.qk_dim;
-  constexpr auto up = modules::mla_up;
-  s.q_down = {"q_down", s.own, h, s.q_rank, false, 0, 0};
-  s.q_up = {s.q_latent() ? "q_up" : "q", s.tokens, s.q_latent() ? s.q_rank : h, q, false, 0, up};
-  s.kv_down = {"kv_down", s.own, h, s.kv_rank + s.rope, false, 0, 0};
-  s.kv_up = {"kv_up", s.tokens, s.kv_rank, s.core.heads * (s.nope + s.core.v_dim), false, 0, up};
-  s.out = {"attention_out", s.tokens, s.core.heads * s.core.v_dim, h, false, 0, 0};
+  s.q_down = projection("q_down", s.own, h, s.q_rank);
+  s.q_up = s.q_latent() ? projection("q_up", s.tokens, s.q_rank, q, modules::mla_up)
+                        : projection("q", s.tokens, h, q, modules::mla_up);
+  s.kv_down = projection("kv_down", s.own, h, s.kv_rank + s.rope);
+  s.kv_up = projection("kv_up", s.tokens, s.kv_rank, s.core.heads * (s.nope + s.core.v_dim), modules::mla_up);
+  s.out = projection("attention_out", s.tokens, s.core.heads * s.core.v_dim, h);
 }
 
 Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& context) {
@@ -97,7 +105,7 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   s.core.top_k = chosen < context.seq ? chosen : 0;
   s.index_heads = shape.get("index_heads", 0), s.index_dim = shape.get("index_dim", 0);
   s.tokens = context.tokens(), s.own = context.tokens_between_blocks();
-  s.a = context.recipe->activation_bytes, s.g = context.recipe->gemm_input_bytes;
+  s.a = context.recipe->activation_bytes, s.g = context.gemm_input_bytes();
   s.whole = s.a * s.tokens * static_cast<double>(model.hidden);
   set_linears(s, model.hidden);
   return s;
@@ -130,9 +138,9 @@ CoreAttention indexer_of(const Shape& s) {
 }
 
 std::vector<BodyWriter::Linear> indexer_linears(const Shape& s, std::int64_t h) {
-  return {{"indexer_q", s.tokens, s.q_rank, s.index_heads * s.index_dim},
-          {"indexer_k", s.own, h, s.index_dim},
-          {"indexer_weights", s.own, h, s.index_heads}};
+  return {projection("indexer_q", s.tokens, s.q_rank, s.index_heads * s.index_dim),
+          projection("indexer_k", s.own, h, s.index_dim),
+          projection("indexer_weights", s.own, h, s.index_heads)};
 }
 
 // Scores in fp32 are written and read once to choose keys; causal, half of them exist.
@@ -157,10 +165,10 @@ void write_forward(BodyWriter& writer, const ModelSpec& model, const BodyContext
   constexpr auto norms = modules::mla_up | modules::norm;
   if (s.q_latent()) {
     writer.linear_forward(s.q_down);
-    writer.memory_bound("q_latent_norm", forward, 2.0 * own_latent(s, s.q_rank), norms);
+    writer.memory_bound("q_latent_norm", forward, context.norm_traffic * 2.0 * own_latent(s, s.q_rank), norms);
   }
   writer.linear_forward(s.kv_down);
-  writer.memory_bound("kv_latent_norm", forward, 2.0 * own_latent(s, s.kv_rank), norms);
+  writer.memory_bound("kv_latent_norm", forward, context.norm_traffic * 2.0 * own_latent(s, s.kv_rank), norms);
   if (s.q_latent()) {
     gather_latent(writer, context, s, s.q_rank);
   } else {
@@ -169,7 +177,7 @@ void write_forward(BodyWriter& writer, const ModelSpec& model, const BodyContext
   writer.linear_forward(s.q_up);
   gather_latent(writer, context, s, s.kv_rank + s.rope);
   writer.linear_forward(s.kv_up);
-  writer.memory_bound("rope", forward, rope_bytes(s), modules::mla_up);
+  writer.memory_bound("rope", forward, context.rope_traffic * rope_bytes(s), modules::mla_up);
   if (s.index_heads > 0) write_indexer(writer, model, context, s);
   write_core_attention(writer, s.core, context, forward);
   writer.linear_forward(s.out);
@@ -183,14 +191,14 @@ void write_backward(BodyWriter& writer, const ModelSpec& model, const BodyContex
   write_output_gradients(writer, context, s.out, s.whole);
   write_core_attention(writer, s.core, context, backward);
   if (s.index_heads > 0) write_indexer_backward(writer, model, context, s);
-  writer.memory_bound("rope_backward", backward, rope_bytes(s));
+  writer.memory_bound("rope_backward", backward, context.rope_traffic * rope_bytes(s));
   write_input_gradients(writer, context, {s.kv_up}, latent(s, s.kv_rank + s.rope));
   write_input_gradients(writer, context, {s.q_up}, s.q_latent() ? latent(s, s.q_rank) : s.whole);
-  writer.memory_bound("kv_latent_norm_backward", backward, 3.0 * own_latent(s, s.kv_rank));
+  writer.memory_bound("kv_latent_norm_backward", backward, context.norm_traffic * 3.0 * own_latent(s, s.kv_rank));
   writer.linear_input_gradient(s.kv_down);
   writer.linear_weight_gradient(s.kv_down);
   if (s.q_latent()) {
-    writer.memory_bound("q_latent_norm_backward", backward, 3.0 * own_latent(s, s.q_rank));
+    writer.memory_bound("q_latent_norm_backward", backward, context.norm_traffic * 3.0 * own_latent(s, s.q_rank));
     writer.linear_input_gradient(s.q_down);
     writer.linear_weight_gradient(s.q_down);
   }

@@ -35,7 +35,7 @@ void write_forward(BodyWriter& writer, const BodyContext& context, const Shape& 
   const double a = context.recipe->activation_bytes;
   enter_tensor_region(writer, context, whole, modules::mlp);
   writer.linear_forward(s.up);
-  writer.memory_bound("activation", Direction::forward, a * s.elements * (s.ups + 1.0),
+  writer.memory_bound("activation", Direction::forward, context.activation_traffic * a * s.elements * (s.ups + 1.0),
                       modules::activation | modules::mlp);
   writer.linear_forward(s.down);
   leave_tensor_region(writer, context, whole, modules::mlp);
@@ -45,14 +45,15 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   BodyWriter writer(body, context);
   const auto s = shape_of(block, model, context);
   const double between = context.tokens_between_blocks() * static_cast<double>(model.hidden);
-  const double a = context.recipe->activation_bytes, g = context.recipe->gemm_input_bytes;
+  const double a = context.recipe->activation_bytes, g = context.gemm_input_bytes();
   const double whole = a * context.tokens() * static_cast<double>(model.hidden);
   write_forward(writer, context, s, whole);
   write_residual(writer, model, context);
 
   write_dropout_backward(writer, model, context);
   write_output_gradients(writer, context, s.down, whole);
-  writer.memory_bound("activation_backward", Direction::backward, a * s.elements * (2.0 * s.ups + 1.0));
+  writer.memory_bound("activation_backward", Direction::backward,
+                      context.activation_traffic * a * s.elements * (2.0 * s.ups + 1.0));
   write_input_gradients(writer, context, {s.up}, whole);
   write_residual_backward(writer, model, context);
 

@@ -57,6 +57,7 @@ struct Shape {
   bool overlaps;               // all-to-alls run beside the shared experts' next GEMM
   BodyWriter::Linear router, up, down, shared_up, shared_down;
 
+  double travelling(double bytes) const { return bytes * copies * h; }
   double sent() const { return a * copies * h; }
   double received() const { return a * rows * h; }
   double activated() const { return rows * static_cast<double>(ffn); }
@@ -74,7 +75,7 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   s.overlaps = context.overlap_experts && s.shared > 0;
   s.h = static_cast<double>(model.hidden);
   s.a = context.recipe->activation_bytes;
-  s.g = context.recipe->gemm_input_bytes;
+  s.g = context.gemm_input_bytes();
   s.tokens = context.tokens_between_blocks();
   const double fullest = context.capacity > 0.0 ? context.capacity : context.overload;
   s.copies = s.tokens * static_cast<double>(s.top_k) * fullest;
@@ -82,8 +83,7 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   const bool gated = shape.at("gated") != 0;
   s.ups = gated ? 2.0 : 1.0;
   const double each = s.rows / static_cast<double>(s.local);
-  // The router stays in the recipe's higher precision, as the output layer does.
-  s.router = {"router", s.tokens, model.hidden, s.experts, true, 0, modules::moe};
+  s.router = {"router", s.tokens, model.hidden, s.experts, false, 0, modules::moe, LinearKind::router};
   s.up = {"experts_up", each, model.hidden, gated ? 2 * s.ffn : s.ffn, false, s.local, modules::moe};
   s.down = {"experts_down", each, s.ffn, model.hidden, false, s.local, modules::moe};
   s.shared_up = {"shared_up", context.tokens(), model.hidden, gated ? 2 * s.shared : s.shared, false, 0, modules::moe};
@@ -108,7 +108,7 @@ void write_experts(BodyWriter& writer, const BodyContext& context, const Shape& 
                     modules::moe);
   if (sorts(s, context)) writer.memory_bound("sort_by_expert", forward, 2.0 * s.received(), modules::moe);
   writer.linear_forward(s.up);
-  writer.memory_bound("experts_activation", forward, s.a * s.activated() * (s.ups + 1.0) + 4.0 * s.rows,
+  writer.memory_bound("experts_activation", forward, context.activation_traffic * s.a * s.activated() * (s.ups + 1.0) + 4.0 * s.rows,
                       modules::activation | modules::moe);
   writer.linear_forward(s.down);
   if (sorts(s, context)) writer.memory_bound("sort_by_rank", forward, 2.0 * s.received(), modules::moe);
@@ -119,19 +119,20 @@ void write_experts(BodyWriter& writer, const BodyContext& context, const Shape& 
 // The shared experts' GEMMs stand behind the all-to-alls, so that these can run beside them.
 void write_forward(BodyWriter& writer, const ModelSpec& model, const BodyContext& context, const Shape& s) {
   constexpr auto forward = Direction::forward;
+  const Recipe& recipe = *context.recipe;
   const double whole = s.a * context.tokens() * s.h;
   writer.linear_forward(s.router);
   writer.memory_bound("top_k", forward, routing_bytes(s), modules::moe);
   writer.memory_bound("permute", forward, permuting_bytes(s), modules::moe);
   if (s.shared > 0) enter_tensor_region(writer, context, whole, modules::moe);
-  writer.expert_all_to_all("dispatch", forward, s.sent(), s.top_k, s.domains, s.overlaps, modules::moe);
+  writer.expert_all_to_all("dispatch", forward, s.travelling(recipe.dispatch_bytes), s.top_k, s.domains, s.overlaps, modules::moe);
   if (s.shared > 0) {
     writer.linear_forward(s.shared_up);
-    writer.memory_bound("shared_activation", forward, s.a * shared_elements(s, context) * (s.ups + 1.0),
+    writer.memory_bound("shared_activation", forward, context.activation_traffic * s.a * shared_elements(s, context) * (s.ups + 1.0),
                         modules::activation | modules::moe);
   }
   write_experts(writer, context, s);
-  writer.expert_all_to_all("combine", forward, s.sent(), s.top_k, s.domains, s.overlaps, modules::moe);
+  writer.expert_all_to_all("combine", forward, s.travelling(recipe.combine_bytes), s.top_k, s.domains, s.overlaps, modules::moe);
   if (s.shared > 0) {
     writer.linear_forward(s.shared_down);
     leave_tensor_region(writer, context, whole, modules::moe);
@@ -148,7 +149,7 @@ void write_experts_backward(BodyWriter& writer, const BodyContext& context, cons
   writer.linear_input_gradient(s.down);
   writer.linear_weight_gradient(s.down);
   writer.memory_bound("experts_activation_backward", backward,
-                      s.a * s.activated() * (2.0 * s.ups + 1.0) + 8.0 * s.rows);
+                      context.activation_traffic * s.a * s.activated() * (2.0 * s.ups + 1.0) + 8.0 * s.rows);
   writer.linear_input_gradient(s.up);
   writer.linear_weight_gradient(s.up);
   if (sorts(s, context)) writer.memory_bound("sort_by_rank_backward", backward, 2.0 * s.received());
@@ -158,17 +159,18 @@ void write_experts_backward(BodyWriter& writer, const BodyContext& context, cons
 
 void write_backward(BodyWriter& writer, const ModelSpec& model, const BodyContext& context, const Shape& s) {
   constexpr auto backward = Direction::backward;
+  const Recipe& recipe = *context.recipe;
   const double whole = s.a * context.tokens() * s.h;
   write_dropout_backward(writer, model, context);
   writer.memory_bound("unpermute_backward", backward, permuting_bytes(s));
-  writer.expert_all_to_all("combine_backward", backward, s.sent(), s.top_k, s.domains, s.overlaps);
+  writer.expert_all_to_all("combine_backward", backward, s.travelling(recipe.gradient_dispatch_bytes), s.top_k, s.domains, s.overlaps);
   if (s.shared > 0) {
     write_output_gradients(writer, context, s.shared_down, whole);
     writer.memory_bound("shared_activation_backward", backward,
-                        s.a * shared_elements(s, context) * (2.0 * s.ups + 1.0));
+                        context.activation_traffic * s.a * shared_elements(s, context) * (2.0 * s.ups + 1.0));
   }
   write_experts_backward(writer, context, s);
-  writer.expert_all_to_all("dispatch_backward", backward, s.sent(), s.top_k, s.domains);
+  writer.expert_all_to_all("dispatch_backward", backward, s.travelling(recipe.gradient_combine_bytes), s.top_k, s.domains);
   if (s.shared > 0) write_input_gradients(writer, context, {s.shared_up}, whole);
   writer.memory_bound("permute_backward", backward, permuting_bytes(s));
   writer.memory_bound("top_k_backward", backward, routing_bytes(s));

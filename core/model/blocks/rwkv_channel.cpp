@@ -31,7 +31,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   BodyWriter writer(body, context);
   const auto h = model.hidden, ffn = block.shape.at("ffn") / context.tp;
   const double tokens = context.tokens(), own = context.tokens_between_blocks() * static_cast<double>(h);
-  const double a = context.recipe->activation_bytes, g = context.recipe->gemm_input_bytes;
+  const double a = context.recipe->activation_bytes, g = context.gemm_input_bytes();
   const double whole = a * tokens * static_cast<double>(h), inner = tokens * static_cast<double>(ffn);
   const BodyWriter::Linear key{"channel_key", tokens, h, ffn}, value{"channel_value", tokens, ffn, h};
   const BodyWriter::Linear receptance{"channel_receptance", context.tokens_between_blocks(), h, h};
@@ -40,7 +40,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   writer.linear_forward(receptance);
   enter_tensor_region(writer, context, whole);
   writer.linear_forward(key);
-  writer.memory_bound("activation", Direction::forward, 2.0 * a * inner, modules::activation);
+  writer.memory_bound("activation", Direction::forward, context.activation_traffic * 2.0 * a * inner, modules::activation);
   writer.linear_forward(value);
   leave_tensor_region(writer, context, whole);
   writer.memory_bound("channel_gate", Direction::forward, 3.0 * a * own);
@@ -49,7 +49,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   write_dropout_backward(writer, model, context);
   writer.memory_bound("channel_gate_backward", Direction::backward, 5.0 * a * own);
   write_output_gradients(writer, context, value, whole);
-  writer.memory_bound("activation_backward", Direction::backward, 3.0 * a * inner);
+  writer.memory_bound("activation_backward", Direction::backward, context.activation_traffic * 3.0 * a * inner);
   write_input_gradients(writer, context, {key}, whole);
   writer.linear_input_gradient(receptance);
   writer.linear_weight_gradient(receptance);

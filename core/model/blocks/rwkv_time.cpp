@@ -42,15 +42,16 @@ Scan scan_of(const Block& block, std::int64_t tp, double a) {
 void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
   const auto width = block.shape.at("heads") / context.tp * block.shape.at("head_dim");
   const double tokens = context.tokens(), a = context.recipe->activation_bytes * tokens;
-  const double g = context.recipe->gemm_input_bytes * tokens;
+  const double g = context.gemm_input_bytes() * tokens;
   const double h = static_cast<double>(model.hidden), w = static_cast<double>(width);
+  const double norm = context.norm_traffic;
   LinearMixer mixer;
   mixer.mixing = {{"token_shift", 5.0 * a * h, 6.0 * a * h}};
   for (const std::string name : {"receptance", "key", "value", "gate"}) {
     mixer.in.push_back({"time_" + name, tokens, model.hidden, width});
   }
   mixer.scan = scan_of(block, context.tp, context.recipe->activation_bytes);
-  mixer.after = {{"gated_norm", 3.0 * a * w, 5.0 * a * w}};
+  mixer.after = {{"gated_norm", norm * 3.0 * a * w, norm * 5.0 * a * w}};
   mixer.out = {"time_out", tokens, width, model.hidden};
   mixer.saved = {{"mixtures", 4.0 * g * h, true},
                  {"receptance, key, value and gate", 4.0 * a * w},
