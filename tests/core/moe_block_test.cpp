@@ -116,6 +116,18 @@ TEST(MoeBlock, AllToAllsRunBesideTheSharedExpertWhereThePlanSaysSo) {
   }
 }
 
+// DeepSeek-V3, arXiv 2412.19437, section 3.3.3: tokens are dispatched in fp8 and combined in bf16.
+TEST(MoeBlock, TokensTravelInTheRecipesWidths) {
+  const auto model = mixtral();
+  Setting setting(model, "dp=8 ep=8", 2048);
+  setting.recipe.dispatch_bytes = setting.recipe.gradient_dispatch_bytes = 1.0;
+  const auto one = body(model, "moe", setting.context);
+  EXPECT_DOUBLE_EQ(find(one.forward, "dispatch")->bytes.value, 2048 * k * h);
+  EXPECT_DOUBLE_EQ(find(one.forward, "combine")->bytes.value, sixteen_bits * 2048 * k * h);
+  EXPECT_DOUBLE_EQ(find(one.backward, "combine_backward")->bytes.value, 2048 * k * h);
+  EXPECT_DOUBLE_EQ(find(one.backward, "dispatch_backward")->bytes.value, sixteen_bits * 2048 * k * h);
+}
+
 TEST(MoeBlock, GathersCopiesOverExpertTensorRanks) {
   const auto model = mixtral();
   const Setting setting(model, "tp=4 sp ep=2 etp=2 dp=2", 2048);
