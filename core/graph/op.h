@@ -58,6 +58,8 @@ struct OpSpec {
   // all_to_all of experts' tokens: each token has n copies in `bytes`, to ranks of at most k domains (0 = any number).
   // One-sided (DeepEP, NVSHMEM): one copy crosses to each domain and is forwarded inside it.
   bool one_sided = false;
+  // all_gather, reduce_scatter over several NVLink domains: k = 0 one ring through all members (NCCL), 1 two levels one after
+  // the other (ZeRO++), 2 the rings of both levels at once (PaRO).
   Flops flops;              // work that is counted (2 m n k batch; attention: see below)
   Bytes bytes;              // memory traffic, or bytes of the collective
   std::int16_t group = -1;  // collectives: index into StepGraph::groups

@@ -255,9 +255,9 @@ double predicted_seconds(const Dispatch& row) {
 }
 
 // Dispatch and combine of experts' tokens by DeepEP and MORI, 4096 tokens of 7168 a GPU with 8 copies
-// (128 for the low-latency kernels). The rows gave the two efficiencies and the base, so this is a test
-// of form. DeepEP's first version on two nodes ran at half of what it and its successor reach elsewhere
-// and is missed by that factor.
+// (128 for the low-latency kernels). NVLink's efficiency is that of EP 8, the NICs' that of EP 32 and 64,
+// the base that of low latency at EP 256: those rows test the form only. EP 16 on H800 was not used: 43
+// GB/s there against 90 on H100 is H800's NVLink, which then binds.
 TEST(PublishedCollectives, DispatchAgreesWithDeepEpAndMori) {
   std::map<std::string, std::vector<double>> by_kernel;
   std::vector<double> all;
@@ -283,11 +283,11 @@ TEST(PublishedCollectives, DispatchAgreesWithDeepEpAndMori) {
                 100 * quantile(errors, 1.0));
   }
   EXPECT_EQ(all.size(), 28u);
-  EXPECT_LE(quantile(by_kernel["legacy"], 0.5), 0.10);
+  EXPECT_LE(quantile(by_kernel["legacy"], 1.0), 0.10);
   EXPECT_LE(quantile(by_kernel["v2"], 0.5), 0.10);
   EXPECT_LE(quantile(by_kernel["mori"], 1.0), 0.10);
   EXPECT_LE(quantile(by_kernel["low_latency"], 0.5), 0.25);
-  EXPECT_LE(quantile(all, 0.9), 0.55);
+  EXPECT_LE(quantile(all, 0.9), 0.30);
 }
 
 // Reduced NVLink: H800 has 200 GB/s where H100 has 450, and a group inside a node is that much slower;

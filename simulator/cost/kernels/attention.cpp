@@ -10,7 +10,8 @@
 // and values differ in width (MLA: 192 and 128) d is their mean.
 //
 // Sparse (DeepSeek-V3.2, FlashMLA): `window` keys of each query, chosen elsewhere and gathered; the
-// same formula with a rate of its own, flat in d, and each query reading its keys anew from L2.
+// same formula with a rate of its own, flat in d, which holds what gathering costs, and no ramp: there
+// are no tiles that a mask leaves half empty.
 //
 // Unfused: two batched GEMMs over the whole score matrix forward and four backward, each priced by
 // gemm.cpp, plus the traffic of mask, softmax and dropout: a number of bytes for each score.
@@ -173,7 +174,8 @@ core::Seconds fused_time(const OpSpec& op, const Curves& curves, const FusedKeys
   const double rate = efficiency(op, curves, keys) * peak->value;
   const double met = as_double(op.window > 0 ? std::min(op.window, op.n) : op.n);
   const double ramp =
-      1.0 + curves.at(op.causal ? direction.causal_ramp : direction.full_ramp) / met;
+      op.sparse ? 1.0
+                : 1.0 + curves.at(op.causal ? direction.causal_ramp : direction.full_ramp) / met;
   const double blocks =
       std::ceil(as_double(op.m) / curves.at("attention.query_block")) * as_double(op.batch);
   const double idle = std::max(1.0, curves.gpu().sms / blocks);
