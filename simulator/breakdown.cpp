@@ -40,26 +40,33 @@ Activity own_activity(const core::OpSpec& spec, bool recompute) {
   return recompute ? Activity::recompute : Activity::compute;
 }
 
-// Shares of a cell's time by activity: its kernels, and what its collectives leave exposed.
+// What a collective's exposed time counts as.
+Activity exposed(const core::StepGraph& graph, const core::OpSpec& spec) {
+  return activity_of(core::stream_of(graph.groups[static_cast<std::size_t>(spec.group)]));
+}
+
+// Shares of a cell's time by activity: its kernels, and what its collectives leave exposed, shared out by their durations.
 Breakdown cell_shares(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<Price>& prices) {
-  Breakdown parts{};
-  double kernels = 0.0;
-  const auto& chain = graph.chains[static_cast<std::size_t>(cell.m)];
-  std::vector<SimTime> durations(graph.specs.size(), 0);
-  std::vector<core::ChainOp> marked = chain;
-  for (auto& op : marked) {
-    const auto& spec = graph.specs[op.spec];
-    const auto duration = prices[op.spec].duration;
-    durations[op.spec] = duration;
-    if (spec.group < 0) {
-      parts[index_of(own_activity(spec, op.recompute))] += static_cast<double>(duration);
-      kernels += static_cast<double>(duration);
-    } else {
-      op.spec |= 1u << 31;
+  Breakdown parts{}, waits{};
+  double kernels = 0.0, collectives = 0.0;
+  for (const auto chain : core::StepGraph::chains_of(cell)) {
+    for (const auto& op : graph.chains[chain]) {
+      const auto& spec = graph.specs[op.spec];
+      const double duration = static_cast<double>(prices[op.spec].duration);
+      if (spec.group < 0) {
+        parts[index_of(own_activity(spec, op.recompute))] += duration;
+        kernels += duration;
+      } else {
+        // What runs beside the next kernel is exposed by the part that outlasts it at most.
+        const double weight = op.overlaps_next ? 1e-3 * duration : duration;
+        waits[index_of(exposed(graph, spec))] += weight;
+        collectives += weight;
+      }
     }
   }
-  const double total = static_cast<double>(chain_time(marked, durations));
-  parts[index_of(Activity::tp_exposed)] += std::max(0.0, total - kernels);
+  const double total = static_cast<double>(cell_time(graph, cell, durations_of(prices)));
+  const double exposed_time = std::max(0.0, total - kernels);
+  for (std::size_t i = 0; i < activities && collectives > 0.0; ++i) parts[i] += exposed_time * waits[i] / collectives;
   if (total > 0.0) {
     for (auto& p : parts) p /= total;
   } else {
@@ -176,9 +183,11 @@ std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank) {
       spent[id] += ran.timeline.end[op] - ran.timeline.start[op];
       continue;
     }
-    for (const auto& c : ran.graph.chains[static_cast<std::size_t>(ran.graph.specs[id].m)]) {
-      ++counts[c.spec];
-      spent[c.spec] += ran.prices[c.spec].duration;
+    for (const auto chain : core::StepGraph::chains_of(ran.graph.specs[id])) {
+      for (const auto& c : ran.graph.chains[chain]) {
+        ++counts[c.spec];
+        spent[c.spec] += ran.prices[c.spec].duration;
+      }
     }
   }
   std::map<std::string, OperationTime> named;

@@ -9,57 +9,57 @@ namespace simulator {
 namespace {
 
 using core::OpKind;
+using core::Part;
 using core::Recompute;
 using core::SimTime;
+
+constexpr Part all_parts[] = {Part::forward, Part::backward, Part::input_gradient, Part::weight_gradient};
+constexpr std::size_t index_of(Part part) { return static_cast<std::size_t>(part); }
+constexpr std::size_t index_of(Recompute mode) { return static_cast<std::size_t>(mode); }
 
 Recompute recompute_of(const core::ParallelPlan& plan, std::int64_t layer_in_stage) {
   if (plan.recompute != Recompute::full || plan.recompute_layers == 0) return plan.recompute;
   return layer_in_stage < plan.recompute_layers ? Recompute::full : Recompute::none;
 }
 
-bool gathers_ahead(const core::ParallelPlan& plan) {
-  return (plan.zero == 1 || plan.zero == 2) && plan.dp > 1 && plan.overlap_parameters;
+// Recompute of the modules after the output layer: none where layers are counted.
+Recompute recompute_of_mtp(const core::ParallelPlan& plan) {
+  return plan.recompute_layers > 0 ? Recompute::none : plan.recompute;
 }
 
-// Prices of a body's operations, and its chain with collectives marked as chain_time wants them.
-struct PricedChain {
-  std::vector<core::ChainOp> chain;
-  std::vector<SimTime> durations;
-};
-
-PricedChain price_ops(const std::vector<core::BodyOp>& ops, const std::vector<core::CommGroup>& groups,
-                      const Machine& machine, std::vector<std::pair<core::OpSpec, SimTime>>& known) {
-  PricedChain out;
-  for (const auto& op : ops) {
-    auto spec = op.spec;
-    if (op.scope == core::Scope::tensor) spec.group = 0;
-    const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == spec; });
-    SimTime duration = 0;
-    if (found != known.end()) {
-      duration = found->second;
-    } else {
-      duration = price_of(spec, groups, machine).duration;
-      known.emplace_back(spec, duration);
-    }
-    auto index = static_cast<std::uint32_t>(out.durations.size());
-    if (spec.group >= 0) index |= 1u << 31;
-    out.chain.push_back({index, op.recompute, op.overlaps_next});
-    out.durations.push_back(duration);
-  }
-  return out;
+bool gathers_ahead(const core::ParallelPlan& plan, const core::StateTraffic& traffic) {
+  return !traffic.gathers_units() && traffic.shards_optimizer() && plan.overlap_parameters;
 }
 
-// Time of a body's operations, the host's launches included, and of the kernels in it.
-std::pair<SimTime, SimTime> body_time(const std::vector<core::BodyOp>& ops, const std::vector<core::CommGroup>& groups,
-                                      const Machine& machine, SimTime host,
-                                      std::vector<std::pair<core::OpSpec, SimTime>>& known) {
-  const auto priced = price_ops(ops, groups, machine, known);
-  const auto gpu = chain_time(priced.chain, priced.durations);
-  SimTime kernels = 0;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].scope == core::Scope::none) kernels += priced.durations[i];
+const core::Schedule& schedule_of(const core::ParallelPlan& plan) {
+  const auto* schedule = core::find_schedule(plan.schedule);
+  CORE_ASSERT(schedule != nullptr);
+  return *schedule;
+}
+
+// The communicators of bodies; a spec's group is its scope less one.
+std::vector<core::CommGroup> groups_of(const core::ParallelPlan& plan) {
+  std::vector<core::CommGroup> groups;
+  const auto add = [&](std::string name, core::Scope scope) {
+    const auto shape = core::shape_of(scope, plan);
+    groups.push_back({std::move(name), 0, shape.stride, shape.size});
+  };
+  add("tp", core::Scope::tensor);
+  add("cp", core::Scope::context);
+  add("ep", core::Scope::expert);
+  add("etp", core::Scope::expert_tensor);
+  return groups;
+}
+
+std::uint32_t mark_of(core::Scope scope) {
+  switch (scope) {
+    case core::Scope::none: return 0;
+    case core::Scope::tensor:
+    case core::Scope::expert_tensor: return chain_mark(core::Stream::tensor);
+    case core::Scope::context: return chain_mark(core::Stream::context);
+    case core::Scope::expert: return chain_mark(core::Stream::expert);
   }
-  return {std::max(gpu, static_cast<SimTime>(priced.chain.size()) * host), kernels};
+  CORE_ASSERT(false);
 }
 
 }  // namespace
@@ -71,48 +71,122 @@ Pricer::Pricer(const Setting& setting, const Bench& bench)
       bench_(bench),
       slowdown_(slowdown_of(bench.curves())) {}
 
-BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, std::int64_t tp) {
-  const std::vector<core::CommGroup> groups = {{"tp", 0, 1, tp}};
+std::size_t Pricer::OpHash::operator()(const core::OpSpec& op) const {
+  std::size_t hash = std::hash<std::string>()(op.name);
+  for (const auto n : {op.m, op.n, op.k, op.batch, op.window, static_cast<std::int64_t>(op.bytes.value)}) {
+    hash = hash * 0x9E3779B97F4A7C15ull + std::hash<std::int64_t>()(n);
+  }
+  return hash;
+}
+
+SimTime Pricer::op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups, const core::ParallelPlan& plan) {
+  if (spec.group >= 0) {
+    auto keyed = spec;
+    // Groups of other plans have other sizes: they are part of the key.
+    const auto& group = groups[static_cast<std::size_t>(spec.group)];
+    keyed.name += '@' + std::to_string(group.stride) + 'x' + std::to_string(group.size);
+    const auto [found, added] = op_times_.try_emplace(std::move(keyed), 0);
+    if (added) found->second = price_of(spec, groups, bench_.machine()).duration;
+    return found->second;
+  }
+  (void)plan;
+  const auto [found, added] = op_times_.try_emplace(spec, 0);
+  if (added) found->second = price_of(spec, groups, bench_.machine()).duration;
+  return found->second;
+}
+
+PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::ParallelPlan& plan) {
+  const auto groups = groups_of(plan);
+  PricedChain out;
+  for (const auto* op : core::ops_of(body, part)) {
+    auto spec = op->spec;
+    if (op->scope != core::Scope::none) spec.group = static_cast<std::int16_t>(static_cast<int>(op->scope) - 1);
+    const auto index = static_cast<std::uint32_t>(out.durations.size());
+    out.ops.push_back({index | mark_of(op->scope), op->recompute, op->overlaps_next});
+    out.durations.push_back(op_time(spec, groups, plan));
+  }
+  return out;
+}
+
+// Time of a part's operations, the host's launches included, and of the kernels in it.
+PartTime Pricer::part_time(const core::Body& body, Part part, const core::Framework& framework, const core::ParallelPlan& plan) {
+  const auto priced = price_chain(body, part, plan);
+  const auto gpu = chain_time(priced.ops, priced.durations);
+  SimTime kernels = 0;
+  const auto ops = core::ops_of(body, part);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i]->scope == core::Scope::none) kernels += priced.durations[i];
+  }
   const auto host = core::to_sim_time(framework.host_per_kernel);
-  std::vector<std::pair<core::OpSpec, SimTime>> known;
+  return {std::max(gpu, static_cast<SimTime>(ops.size()) * host), kernels};
+}
+
+BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan) {
   BodyPrice p;
-  std::tie(p.forward, p.forward_kernels) = body_time(body.forward, groups, bench_.machine(), host, known);
-  std::tie(p.backward, p.backward_kernels) = body_time(body.backward, groups, bench_.machine(), host, known);
+  for (const auto part : all_parts) p.parts[index_of(part)] = part_time(body, part, framework, plan);
   p.memory = core::body_memory(body, framework);
-  p.parameters = body.parameters;
-  p.gemm_parameters = body.gemm_parameters;
+  p.elements = body.elements();
+  p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
   p.newton_schulz = body.newton_schulz;
   return p;
 }
 
-const PricedBodies& Pricer::bodies(const core::ParallelPlan& plan) {
-  const bool sharded = plan.zero >= 2 && plan.dp > 1;
-  const auto key = std::make_tuple(plan.tp, plan.sp && plan.tp > 1, plan.micro_batch, sharded,
-                                   plan.zero >= 3 && plan.dp > 1, plan.loss, plan.graphs);
-  const auto found = bodies_.find(key);
-  if (found != bodies_.end()) return found->second;
+const PricedBodies& Pricer::bodies(const core::ParallelPlan& plan) { return priced(plan); }
+
+PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
+  const core::StateTraffic traffic(plan, setting_.recipe);
+  const BodiesKey key{plan.tp,
+                      plan.cp,
+                      plan.ep,
+                      plan.etp,
+                      plan.micro_batch,
+                      plan.sp && plan.tp > 1,
+                      plan.cp_balanced,
+                      &setting_.framework_of(plan) == &setting_.sharded_framework,
+                      traffic.dense().parameters > 1,
+                      traffic.experts().parameters > 1,
+                      plan.overlap_tensor,
+                      plan.overlap_experts,
+                      plan.cp_kind,
+                      plan.recompute == Recompute::modules ? plan.recompute_modules : 0,
+                      plan.loss,
+                      plan.dispatch,
+                      plan.graphs};
+  const auto [found, added] = bodies_.try_emplace(key);
+  auto& out = found->second;
+  if (!added) return out;
   const auto& framework = setting_.framework_of(plan);
-  const auto context = core::body_context(plan, setting_.recipe, framework, setting_.model, setting_.seq, setting_.attention);
-  const auto bodies = core::bodies_of(setting_.model, context);
-  PricedBodies out;
-  out.embedding = price(bodies.embedding, framework, plan.tp);
-  out.output = price(bodies.output, framework, plan.tp);
+  const auto bodies = setting_.bodies_of(plan);
+  std::uint32_t chain = 0;
+  const auto one = [&](const core::Body& body) {
+    auto p = price(body, framework, plan);
+    p.chain = chain++;
+    return p;
+  };
+  const auto modes = [&](const core::Body& body) {
+    BodyModes prices;
+    for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full, Recompute::modules}) {
+      if (mode == Recompute::modules && key.modules == 0) continue;
+      prices[index_of(mode)] = price(core::with_recompute(body, mode, plan.modules_of(mode)), framework, plan);
+      prices[index_of(mode)].chain = chain + static_cast<std::uint32_t>(mode);
+    }
+    chain += recompute_modes;
+    return prices;
+  };
+  out.embedding = one(bodies.embedding);
+  out.output = one(bodies.output);
   out.output_table = bodies.output_table;
   out.send_bytes = bodies.kinds.front().input.value;
-  for (const auto& kind : bodies.kinds) {
-    auto& prices = out.kinds.emplace_back();
-    for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full}) {
-      prices[static_cast<std::size_t>(mode)] = price(core::with_recompute(kind, mode, plan.modules_of(mode)), framework, plan.tp);
-    }
-  }
-  return bodies_.emplace(key, std::move(out)).first->second;
+  for (const auto& kind : bodies.kinds) out.kinds.push_back(modes(kind));
+  for (const auto& module : bodies.mtp) out.mtp.push_back(modes(module));
+  return out;
 }
 
 void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies) {
   const auto layers = core::layers_of_stages(plan, setting_.model.layers());
   stages_.resize(static_cast<std::size_t>(plan.stages()));
   output_ = bodies.output;
-  if (setting_.model.tied_embeddings && plan.pp > 1) output_.parameters += bodies.output_table;
+  if (core::tied_copy(setting_.model, plan, schedule_of(plan).placement)) output_.elements.dense += bodies.output_table;
   std::size_t layer = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     auto& stage = stages_[s];
@@ -122,22 +196,23 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
       add_alike(plan, bodies.kinds.front(), layers[s], stage.runs);
     } else {
       for (std::int64_t i = 0; i < layers[s]; ++i) {
-        const auto kind = setting_.model.layer_kind[layer++];
-        stage.add(&bodies.kinds[kind][static_cast<std::size_t>(recompute_of(plan, i))]);
+        const auto kind = core::body_of_layer(setting_.model, setting_.recipe, layer++);
+        stage.add(&bodies.kinds[kind][index_of(recompute_of(plan, i))]);
       }
     }
-    if (s + 1 == stages_.size()) stage.add(&output_);
+    if (s + 1 != stages_.size()) continue;
+    stage.add(&output_);
+    for (const auto& module : bodies.mtp) stage.add(&module[index_of(recompute_of_mtp(plan))]);
   }
 }
 
 // Layers of one kind: those that are recomputed, then the rest.
-void Pricer::add_alike(const core::ParallelPlan& plan, const std::array<BodyPrice, 3>& kind, std::int64_t layers,
-                       std::vector<Run>& runs) {
+void Pricer::add_alike(const core::ParallelPlan& plan, const BodyModes& kind, std::int64_t layers, std::vector<Run>& runs) {
   const bool partial = plan.recompute == Recompute::full && plan.recompute_layers > 0;
   const auto recomputed = partial ? std::min(layers, plan.recompute_layers) : 0;
   const auto rest = partial ? Recompute::none : plan.recompute;
-  if (recomputed > 0) runs.push_back({&kind[static_cast<std::size_t>(Recompute::full)], recomputed});
-  if (layers > recomputed) runs.push_back({&kind[static_cast<std::size_t>(rest)], layers - recomputed});
+  if (recomputed > 0) runs.push_back({&kind[index_of(Recompute::full)], recomputed});
+  if (layers > recomputed) runs.push_back({&kind[index_of(rest)], layers - recomputed});
 }
 
 void Pricer::expand(const Stage& stage) {
@@ -145,17 +220,26 @@ void Pricer::expand(const Stage& stage) {
   for (const auto& run : stage.runs) expanded_.insert(expanded_.end(), static_cast<std::size_t>(run.count), run.body);
 }
 
+namespace {
+
+core::StateElements times(const core::StateElements& n, std::int64_t count) {
+  return {n.dense * static_cast<double>(count), n.experts * static_cast<double>(count)};
+}
+
+}  // namespace
+
 void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out) {
   lay_out(plan, bodies(plan));
   const auto& framework = setting_.framework_of(plan);
+  const auto placement = schedule_of(plan).placement;
   out.resize(static_cast<std::size_t>(plan.pp));
   for (std::size_t r = 0; r < out.size(); ++r) {
     core::RankParameters parameters;
-    for (auto s = r; s < stages_.size(); s += out.size()) {
-      for (const auto& run : stages_[s].runs) {
-        parameters.all += static_cast<double>(run.count) * run.body->parameters;
-        parameters.gemm += static_cast<double>(run.count) * run.body->gemm_parameters;
-        parameters.largest_body = std::max(parameters.largest_body, run.body->parameters);
+    for (const auto s : core::model_stages_of_rank(placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
+      for (const auto& run : stages_[static_cast<std::size_t>(s)].runs) {
+        parameters.all += times(run.body->elements, run.count);
+        parameters.gemm += times(run.body->gemm, run.count);
+        parameters.largest_body = std::max(parameters.largest_body, run.body->elements.all());
       }
     }
     out[r] = {};
@@ -165,6 +249,47 @@ void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMem
   }
 }
 
+namespace {
+
+// Follows the short-lived memory of a rank through its actions, as the tensors of a graph at cell grain.
+class MemoryWalk {
+ public:
+  void run(const core::CellMemory& cell, Part part) {
+    begin(cell, part);
+    end(cell, part);
+  }
+  // Two that overlap: both alive from start to end.
+  void run_pair(const core::CellMemory& a, Part part_a, const core::CellMemory& b, Part part_b) {
+    peak = std::max(peak, now + needs(a, part_a) + needs(b, part_b));
+    end(a, part_a);
+    end(b, part_b);
+  }
+  std::int64_t now = 0, peak = 0;
+
+ private:
+  // What a cell adds while it runs to what is there before.
+  static std::int64_t needs(const core::CellMemory& cell, Part part) {
+    switch (part) {
+      case Part::forward: return cell.forward_peak;
+      case Part::backward: return cell.backward_peak - cell.saved();
+      case Part::input_gradient: return std::max(cell.held, cell.input_peak - cell.saved());
+      case Part::weight_gradient: return 0;
+    }
+    CORE_ASSERT(false);
+  }
+  void begin(const core::CellMemory& cell, Part part) { peak = std::max(peak, now + needs(cell, part)); }
+  void end(const core::CellMemory& cell, Part part) {
+    switch (part) {
+      case Part::forward: now += cell.saved(); break;
+      case Part::backward: now -= cell.saved(); break;
+      case Part::input_gradient: now += cell.left_for_weights() - cell.saved(); break;
+      case Part::weight_gradient: now -= cell.left_for_weights(); break;
+    }
+  }
+};
+
+}  // namespace
+
 void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
   resident_memory(plan, out);
   const auto& framework = setting_.framework_of(plan);
@@ -172,35 +297,43 @@ void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& t
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     for (const auto& run : stages_[s].runs) cells_[s].add(run.body->memory, run.count);
   }
+  const auto cell_of = [&](const core::Action& a) -> const core::CellMemory& {
+    return cells_[static_cast<std::size_t>(table.model_stage(a.stage))];
+  };
   for (std::size_t r = 0; r < out.size(); ++r) {
-    std::int64_t now = 0, peak = 0;
-    for (const auto& a : table.ranks[r]) {
-      const auto& cell = cells_[a.stage];
-      if (a.kind == core::Action::Kind::forward) {
-        peak = std::max(peak, now + cell.forward_peak);
-        now += cell.saved();
+    MemoryWalk walk;
+    const auto& actions = table.ranks[r];
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const auto& a = actions[i];
+      if (a.with_next && i + 1 < actions.size()) {
+        const auto& b = actions[++i];
+        walk.run_pair(cell_of(a), a.kind, cell_of(b), b.kind);
       } else {
-        now -= cell.saved();
-        peak = std::max(peak, now + cell.backward_peak);
+        walk.run(cell_of(a), a.kind);
       }
     }
-    out[r].short_lived = peak;
-    out[r].lost = core::fragmentation(peak, framework);
+    out[r].short_lived = walk.peak;
+    out[r].lost = core::fragmentation(walk.peak, framework);
   }
 }
 
-SimTime Pricer::data_time(OpKind kind, const core::ParallelPlan& plan, double bytes) {
-  const auto key = std::make_tuple(bytes, kind, plan.tp, plan.dp);
-  const auto found = data_times_.find(key);
-  if (found != data_times_.end()) return found->second;
-  const auto links = bench_.topology().group(0, plan.tp, plan.dp);
-  const auto time = core::to_sim_time(collective_time(kind, core::Bytes{bytes}, links, bench_.curves()).cost.time);
-  data_times_.emplace(key, time);
-  return time;
+SimTime Pricer::state_time(const core::StateOp& op) {
+  const auto [found, added] = state_times_.try_emplace({op.bytes, op.kind, op.group}, 0);
+  if (added) {
+    const auto links = bench_.topology().group(0, op.group.stride, op.group.size);
+    found->second = core::to_sim_time(collective_time(op.kind, core::Bytes{op.bytes}, links, bench_.curves()).cost.time);
+  }
+  return found->second;
+}
+
+CommTimes Pricer::times_of(const core::StateOps& ops) {
+  CommTimes out;
+  for (const auto& op : ops) out.add(state_time(op));
+  return out;
 }
 
 SimTime Pricer::send_time(const core::ParallelPlan& plan, std::int64_t from, std::int64_t to, double bytes) {
-  const auto stride = plan.tp * plan.dp;
+  const auto stride = plan.ranks_of_stage();
   const auto key = std::make_tuple(from * stride, to * stride, bytes);
   const auto found = send_times_.find(key);
   if (found != send_times_.end()) return found->second;
@@ -214,13 +347,13 @@ SimTime Pricer::send_time(const core::ParallelPlan& plan, std::int64_t from, std
 // As core::buckets_of.
 std::vector<core::BodyRange> Pricer::buckets(const core::ParallelPlan& plan) const {
   const auto& framework = setting_.framework_of(plan);
-  const double least =
-      std::max(framework.bucket_parameters, framework.bucket_parameters_per_rank * static_cast<double>(plan.dp));
+  const double least = std::max(framework.bucket_parameters,
+                                framework.bucket_parameters_per_rank * static_cast<double>(plan.replicas()));
   std::vector<core::BodyRange> out;
   double sum = 0.0;
   auto end = expanded_.size();
   for (auto i = expanded_.size(); i-- > 0;) {
-    sum += expanded_[i]->parameters;
+    sum += expanded_[i]->elements.all();
     if (sum >= least || i == 0) {
       out.push_back({i, end});
       end = i;
@@ -233,146 +366,236 @@ std::vector<core::BodyRange> Pricer::buckets(const core::ParallelPlan& plan) con
 namespace {
 
 struct RangePrice {
-  SimTime forward = 0, backward = 0, forward_kernels = 0, backward_kernels = 0;
-  double parameters = 0.0;
-
-  Piece forward_piece(const Slowdown& slowdown) const {
-    return {-1, forward, -1, overlap_rates(slowdown, kernel_share(forward_kernels, forward))};
-  }
-  Piece backward_piece(const Slowdown& slowdown) const {
-    return {-1, backward, -1, overlap_rates(slowdown, kernel_share(backward_kernels, backward))};
-  }
+  PartTimes parts{};
+  core::StateElements elements;
 };
 
 RangePrice sum_of(const std::vector<const BodyPrice*>& bodies, core::BodyRange range) {
   RangePrice p;
   for (auto i = range.begin; i < range.end; ++i) {
-    p.forward += bodies[i]->forward;
-    p.backward += bodies[i]->backward;
-    p.forward_kernels += bodies[i]->forward_kernels;
-    p.backward_kernels += bodies[i]->backward_kernels;
-    p.parameters += bodies[i]->parameters;
+    for (std::size_t part = 0; part < p.parts.size(); ++part) p.parts[part] += bodies[i]->parts[part];
+    p.elements += bodies[i]->elements;
   }
   return p;
 }
 
 }  // namespace
 
-SimTime Pricer::gather_time(const core::ParallelPlan& plan, double parameters) {
-  return data_time(OpKind::all_gather, plan, setting_.recipe.parameter_gather_bytes * parameters);
+Piece Pricer::piece_of(const PartTime& time) const {
+  return {time.time, overlap_rates(slowdown_, kernel_share(time.kernels, time.time)), {}, {}};
 }
 
-SimTime Pricer::reduce_time(const core::ParallelPlan& plan, double parameters) {
-  return data_time(plan.zero > 0 ? OpKind::reduce_scatter : OpKind::all_reduce, plan,
-                   setting_.recipe.gradient_reduce_bytes * parameters);
-}
-
-// Zero 0 to 2: the first forward with the gather of updated parameters, and the last backward (zero 2: each) with the
-// reduction of gradients, bucket by bucket.
-void Pricer::edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
-  const bool reduces = plan.dp > 1 && (plan.zero == 2 || plan.overlap_gradients);
-  if (!reduces && !gathers_ahead(plan)) return;
+// Nothing is gathered unit by unit: the first forward has the gather of updated parameters, and the last backward (with
+// sharded gradients each) the reduction of gradients, bucket by bucket.
+void Pricer::edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out) {
+  const bool reduces = traffic.shared() && (traffic.reduces_each() || plan.overlap_gradients);
+  if (!reduces && !gathers_ahead(plan, traffic)) return;
   expand(stages_[s]);
-  const auto& bodies = expanded_;
   auto ranges = buckets(plan);
   if (reduces) {
-    auto& pieces = plan.zero == 2 ? out.backward[s] : out.last_backward[s];
-    pieces.clear();
+    if (traffic.reduces_each()) out.backward[s].clear(), out.weight_gradient[s].clear();
     for (const auto range : ranges) {
-      const auto sum = sum_of(bodies, range);
-      pieces.push_back(sum.backward_piece(slowdown_));
-      pieces.back().reduce = reduce_time(plan, sum.parameters);
+      const auto sum = sum_of(expanded_, range);
+      const auto each = times_of(traffic.reduce_each(sum.elements));
+      auto last = each;
+      for (const auto time : times_of(traffic.reduce_last(sum.elements))) last.add(time);
+      const auto add = [&](Part part, Pieces& ordinary, Pieces& edge) {
+        auto piece = piece_of(sum.parts[index_of(part)]);
+        piece.reduces = each;
+        if (traffic.reduces_each()) ordinary.push_back(piece);
+        piece.reduces = last;
+        edge.push_back(piece);
+      };
+      add(Part::backward, out.backward[s], out.last_backward[s]);
+      add(Part::weight_gradient, out.weight_gradient[s], out.last_weight_gradient[s]);
     }
   }
-  if (gathers_ahead(plan)) {
+  if (gathers_ahead(plan, traffic)) {
     std::reverse(ranges.begin(), ranges.end());
     for (const auto range : ranges) {
-      const auto sum = sum_of(bodies, range);
-      out.first_forward[s].push_back(sum.forward_piece(slowdown_));
-      out.first_forward[s].back().gather = gather_time(plan, sum.parameters);
+      const auto sum = sum_of(expanded_, range);
+      auto piece = piece_of(sum.parts[index_of(Part::forward)]);
+      piece.gathers = times_of(traffic.updated_gather(sum.elements));
+      out.first_forward[s].push_back(piece);
     }
   }
 }
 
-// Zero 3: every body is gathered before it runs, and its gradient reduced after.
-void Pricer::sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out) {
+// Every body is gathered before it runs, and its gradient reduced after.
+void Pricer::sharded_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out) {
   expand(stages_[s]);
   const auto n = expanded_.size();
-  out.forward[s].clear();
-  out.backward[s].clear();
+  const bool reduces_last = traffic.reduces_each() || plan.overlap_gradients;
   for (std::size_t i = 0; i < n; ++i) {
-    const auto sum = sum_of(expanded_, {i, i + 1});
-    out.forward[s].push_back(sum.forward_piece(slowdown_));
-    out.forward[s].back().gather = gather_time(plan, sum.parameters);
+    auto piece = piece_of(expanded_[i]->parts[index_of(Part::forward)]);
+    piece.gathers = times_of(traffic.unit_gather(expanded_[i]->elements));
+    out.forward[s].push_back(piece);
   }
   for (auto i = n; i-- > 0;) {
-    const auto sum = sum_of(expanded_, {i, i + 1});
-    out.backward[s].push_back(sum.backward_piece(slowdown_));
-    out.backward[s].back().gather = gather_time(plan, sum.parameters);
-    out.backward[s].back().reduce = reduce_time(plan, sum.parameters);
+    const auto& body = *expanded_[i];
+    const auto gathers = times_of(traffic.unit_gather(body.elements));
+    const auto each = times_of(traffic.reduce_each(body.elements));
+    auto last = each;
+    for (const auto time : times_of(traffic.reduce_last(body.elements))) last.add(time);
+    auto input = piece_of(body.parts[index_of(Part::input_gradient)]);
+    input.gathers = gathers;
+    out.input_gradient[s].push_back(input);
+    const auto add = [&](Part part, Pieces& ordinary, Pieces& edge, bool is_gathered) {
+      auto piece = piece_of(body.parts[index_of(part)]);
+      if (is_gathered) piece.gathers = gathers;
+      piece.reduces = each;
+      ordinary.push_back(piece);
+      if (reduces_last) piece.reduces = last;
+      edge.push_back(piece);
+    };
+    add(Part::backward, out.backward[s], out.last_backward[s], true);
+    add(Part::weight_gradient, out.weight_gradient[s], out.last_weight_gradient[s], false);
   }
 }
 
 void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
-  const auto& priced = bodies(plan);
-  lay_out(plan, priced);
+  auto& priced_bodies = priced(plan);
+  const core::StateTraffic traffic(plan, setting_.recipe);
+  const auto& schedule = schedule_of(plan);
+  lay_out(plan, priced_bodies);
   const auto n = stages_.size();
   const auto pp = static_cast<std::size_t>(plan.pp);
-  out.sharded = plan.zero == 3 && plan.dp > 1;
-  for (auto* pieces : {&out.forward, &out.first_forward, &out.backward, &out.last_backward}) {
+  out.sharded = traffic.gathers_units();
+  out.post_validation = plan.post_validation;
+  for (auto* pieces : {&out.forward, &out.first_forward, &out.backward, &out.last_backward, &out.input_gradient,
+                       &out.weight_gradient, &out.last_weight_gradient}) {
     pieces->resize(n);
     for (auto& p : *pieces) p.clear();
   }
-  std::vector<core::OptimizerShare> shares(pp);
-  out.final_reduce.resize(pp);
-  out.final_gather.resize(pp);
-  for (std::size_t r = 0; r < pp; ++r) out.final_reduce[r].clear(), out.final_gather[r].clear();
+  std::vector<core::StateElements> elements(n), of_rank(pp);
+  std::vector<core::OptimizerElements> updated(n);
   for (std::size_t s = 0; s < n; ++s) {
     RangePrice sum;
     for (const auto& run : stages_[s].runs) {
-      sum.forward += run.count * run.body->forward;
-      sum.backward += run.count * run.body->backward;
-      sum.forward_kernels += run.count * run.body->forward_kernels;
-      sum.backward_kernels += run.count * run.body->backward_kernels;
-      sum.parameters += static_cast<double>(run.count) * run.body->parameters;
-      shares[s % pp].matrices += static_cast<double>(run.count) * run.body->gemm_parameters;
-      shares[s % pp].newton_schulz += static_cast<double>(run.count) * run.body->newton_schulz;
+      for (std::size_t part = 0; part < sum.parts.size(); ++part) sum.parts[part] += run.body->parts[part] * run.count;
+      sum.elements += times(run.body->elements, run.count);
+      updated[s] += {{}, times(run.body->gemm, run.count), times(run.body->newton_schulz, run.count)};
     }
-    shares[s % pp].parameters += sum.parameters;
+    elements[s] = updated[s].parameters = sum.elements;
     if (out.sharded) {
-      sharded_pieces(plan, s, out);
+      sharded_pieces(plan, traffic, s, out);
       continue;
     }
-    out.forward[s].push_back(sum.forward_piece(slowdown_));
-    out.backward[s].push_back(sum.backward_piece(slowdown_));
-    edge_pieces(plan, s, out);
-    if (plan.dp > 1 && plan.zero < 2 && !plan.overlap_gradients) {
-      out.final_reduce[s % pp].push_back(reduce_time(plan, sum.parameters));
-    }
-    if (plan.dp > 1 && (plan.zero == 1 || plan.zero == 2) && !plan.overlap_parameters) {
-      out.final_gather[s % pp].push_back(gather_time(plan, sum.parameters));
+    out.forward[s].push_back(piece_of(sum.parts[index_of(Part::forward)]));
+    out.backward[s].push_back(piece_of(sum.parts[index_of(Part::backward)]));
+    out.input_gradient[s].push_back(piece_of(sum.parts[index_of(Part::input_gradient)]));
+    out.weight_gradient[s].push_back(piece_of(sum.parts[index_of(Part::weight_gradient)]));
+    edge_pieces(plan, traffic, s, out);
+  }
+  out.final_reduce.assign(pp, {});
+  out.final_gather.assign(pp, {});
+  const bool reduces_at_the_end = traffic.shared() && !traffic.reduces_each() && !plan.overlap_gradients;
+  const bool gathers_at_the_end = traffic.shards_optimizer() && !gathers_ahead(plan, traffic);
+  for (std::size_t r = 0; r < pp; ++r) {
+    for (const auto s : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
+      const auto& stage = elements[static_cast<std::size_t>(s)];
+      of_rank[r] += stage;
+      if (reduces_at_the_end) {
+        for (const auto time : times_of(traffic.reduce_last(stage))) out.final_reduce[r].push_back(time);
+      }
+      if (gathers_at_the_end) {
+        for (const auto time : times_of(traffic.updated_gather(stage))) out.final_gather[r].push_back(time);
+      }
     }
   }
-  out.send_forward.assign(pp, 0);
-  out.send_backward.assign(pp, 0);
+  out.send_up.assign(pp, 0);
+  out.send_down.assign(pp, 0);
   for (std::int64_t p = 0; p < plan.pp && plan.pp > 1; ++p) {
     const auto next = (p + 1) % plan.pp;
-    out.send_forward[static_cast<std::size_t>(p)] = send_time(plan, p, next, priced.send_bytes);
-    out.send_backward[static_cast<std::size_t>(p)] = send_time(plan, next, p, priced.send_bytes);
+    out.send_up[static_cast<std::size_t>(p)] = send_time(plan, p, next, priced_bodies.send_bytes);
+    out.send_down[static_cast<std::size_t>(p)] = send_time(plan, next, p, priced_bodies.send_bytes);
   }
   out.tied.reset();
-  if (setting_.model.tied_embeddings && plan.pp > 1) {
-    const auto links = bench_.topology().group(0, (plan.pp - 1) * plan.tp * plan.dp, 2);
-    const core::Bytes bytes{setting_.recipe.gradient_reduce_bytes * priced.output_table};
-    out.tied = core::to_sim_time(collective_time(OpKind::all_reduce, bytes, links, bench_.curves()).cost.time);
+  if (core::tied_copy(setting_.model, plan, schedule.placement)) {
+    out.tied = state_time({OpKind::all_reduce, {}, setting_.recipe.gradient_reduce_bytes * priced_bodies.output_table,
+                           {(plan.pp - 1) * plan.ranks_of_stage(), 2}});
   }
-  core::ParallelPlan world = plan;
-  world.tp = 1, world.dp = plan.gpus();
-  out.norm = data_time(OpKind::all_reduce, world, 4.0);
+  out.norm = state_time({OpKind::all_reduce, {}, 4.0, {1, plan.gpus()}});
+  const bool both_ways = schedule.placement == core::Placement::both_ways;
+  out.copies_reduce.clear();
+  out.copies_gather.clear();
+  for (std::size_t r = 0; both_ways && r < pp / 2; ++r) {
+    const auto stride = static_cast<std::int64_t>(pp - 1 - 2 * r) * plan.ranks_of_stage();
+    out.copies_reduce.push_back(times_of(traffic.reduce_copies(of_rank[r], stride)).sum());
+    out.copies_gather.push_back(times_of(traffic.gather_copies(of_rank[r], stride)).sum());
+  }
   out.optimizer.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) {
-    const auto spec = core::optimizer_spec(shares[r], plan, setting_.recipe);
+    core::OptimizerElements mine;
+    for (const auto s : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
+      mine += updated[static_cast<std::size_t>(s)];
+    }
+    const auto spec = core::optimizer_spec(mine, plan, setting_.recipe, both_ways && traffic.shards_optimizer() ? 2.0 : 1.0);
     out.optimizer[r] = price_of(spec, {}, bench_.machine()).duration;
+  }
+  out.pairs.clear();
+  if (schedule.pairs && !out.sharded) price_pairs(plan, priced_bodies, out);
+}
+
+// Forward and backward of each two stages that can meet on a rank, operation by operation.
+void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out) {
+  if (!bodies.chains) {
+    bodies.chains = std::make_unique<PairChains>();
+    const auto model_bodies = setting_.bodies_of(plan);
+    const auto host = core::to_sim_time(setting_.framework_of(plan).host_per_kernel);
+    const auto add = [&](const core::Body& body) {
+      auto& parts = bodies.chains->bodies.emplace_back();
+      for (const auto part : all_parts) {
+        auto& chain = parts[index_of(part)] = price_chain(body, part, plan);
+        if (chain.ops.empty() || host == 0) continue;
+        // The wait for the host's launches, as core/graph/graph_writer.cpp has it.
+        const auto wait = static_cast<SimTime>(chain.ops.size()) * host - chain_time(chain.ops, chain.durations);
+        chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()), false, false});
+        chain.durations.push_back(std::max<SimTime>(0, wait));
+      }
+    };
+    const auto add_modes = [&](const core::Body& body) {
+      for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full, Recompute::modules}) {
+        add(core::with_recompute(body, mode, plan.modules_of(mode)));
+      }
+    };
+    add(model_bodies.embedding);
+    add(model_bodies.output);
+    for (const auto& kind : model_bodies.kinds) add_modes(kind);
+    for (const auto& module : model_bodies.mtp) add_modes(module);
+  }
+  const auto chain_of = [&](std::size_t s, Part part) {
+    PricedChain all;
+    expand(stages_[s]);
+    if (part != Part::forward) std::reverse(expanded_.begin(), expanded_.end());
+    for (const auto* body : expanded_) {
+      const auto& chain = bodies.chains->bodies[body->chain][index_of(part)];
+      const auto base = static_cast<std::uint32_t>(all.durations.size());
+      for (auto op : chain.ops) {
+        op.spec += base;
+        all.ops.push_back(op);
+      }
+      all.durations.insert(all.durations.end(), chain.durations.begin(), chain.durations.end());
+    }
+    return all;
+  };
+  const auto& schedule = schedule_of(plan);
+  const auto n = stages_.size();
+  const auto backward = schedule.pairs_input_gradients ? Part::input_gradient : Part::backward;
+  out.pairs_have_input_gradient = schedule.pairs_input_gradients;
+  out.pairs.assign(n * n, {});
+  std::vector<PricedChain> forwards(n), backwards(n);
+  for (std::size_t s = 0; s < n; ++s) forwards[s] = chain_of(s, Part::forward), backwards[s] = chain_of(s, backward);
+  for (std::int64_t r = 0; r < plan.pp; ++r) {
+    const auto mine = core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r);
+    for (const auto f : mine) {
+      for (const auto b : mine) {
+        const auto i = static_cast<std::size_t>(f), j = static_cast<std::size_t>(b);
+        const auto kernels = kernels_of(i, Part::forward) + kernels_of(j, backward);
+        const PartTime time{pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations), kernels};
+        out.pairs[i * n + j] = piece_of(time);
+      }
+    }
   }
 }
 
@@ -383,10 +606,10 @@ struct RankLoad {
   SimTime compute = 0, data = 0;
   OverlapRates rates{0, 0};
 
-  void add(const std::vector<Piece>& pieces, SimTime times) {
+  void add(const Pieces& pieces, SimTime times) {
     for (const auto& p : pieces) {
       compute += times * p.compute;
-      data += times * (std::max<SimTime>(0, p.gather) + std::max<SimTime>(0, p.reduce));
+      data += times * (p.gathers.sum() + p.reduces.sum());
       rates.compute = std::max(rates.compute, p.rates.compute);
       rates.communication = std::max(rates.communication, p.rates.communication);
     }
@@ -403,7 +626,7 @@ struct RankLoad {
   }
 };
 
-SimTime compute_of(const std::vector<Piece>& pieces) {
+SimTime compute_of(const Pieces& pieces) {
   SimTime sum = 0;
   for (const auto& p : pieces) sum += p.compute;
   return sum;
@@ -412,29 +635,51 @@ SimTime compute_of(const std::vector<Piece>& pieces) {
 }  // namespace
 
 SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const {
+  const auto& schedule = schedule_of(plan);
   const auto pp = static_cast<std::size_t>(plan.pp);
-  const auto n = times.forward.size();
-  const auto least = [&](const std::vector<Piece>& ordinary, const std::vector<Piece>& edge) {
+  const auto m = plan.micro_batches();
+  const auto least = [&](const Pieces& ordinary, const Pieces& edge) {
     return edge.empty() ? compute_of(ordinary) : std::min(compute_of(ordinary), compute_of(edge));
   };
-  const SimTime m = plan.micro_batches();
+  const auto ends = [&](const Pieces& edge, const Pieces& ordinary) -> const Pieces& { return edge.empty() ? ordinary : edge; };
+  // The ways of the first micro-batch to a rank and of the last gradient from it, where the order of cells has them.
+  const bool plain = schedule.placement == core::Placement::loop && !schedule.splits_backward && !schedule.pairs;
   SimTime before = 0, after = 0, bound = 0, slowest_optimizer = 0;
   for (const auto t : times.optimizer) slowest_optimizer = std::max(slowest_optimizer, t);
   for (std::size_t r = 0; r < pp; ++r) {
     RankLoad load;
-    for (auto s = r; s < n; s += pp) {
-      const auto& first = times.first_forward[s];
-      const auto& last = times.last_backward[s];
-      load.add(times.forward[s], m - 1);
-      load.add(first.empty() ? times.forward[s] : first, 1);
-      load.add(times.backward[s], m - 1);
-      load.add(last.empty() ? times.backward[s] : last, 1);
+    for (const auto stage : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
+      const auto s = static_cast<std::size_t>(stage);
+      const SimTime visits = schedule.placement == core::Placement::both_ways ? m / 2 : m;
+      if (visits == 0) continue;
+      if (schedule.pairs && !times.sharded) {
+        // Overlapped, at best the kernels alone are left.
+        load.compute += visits * (kernels_of(s, Part::forward) + kernels_of(s, Part::backward));
+        continue;
+      }
+      load.add(times.forward[s], visits - 1);
+      load.add(ends(times.first_forward[s], times.forward[s]), 1);
+      if (schedule.splits_backward) {
+        load.compute += visits * std::min(compute_of(times.backward[s]),
+                                          compute_of(times.input_gradient[s]) + compute_of(times.weight_gradient[s]));
+        continue;
+      }
+      load.add(times.backward[s], visits - 1);
+      load.add(ends(times.last_backward[s], times.backward[s]), 1);
     }
-    bound = std::max({bound, before + load.compute + after, load.at_least()});
-    before += least(times.forward[r], times.first_forward[r]) + times.send_forward[r];
-    after += least(times.backward[r], times.last_backward[r]) + times.send_backward[r];
+    bound = std::max(bound, load.at_least());
+    if (!plain) continue;
+    bound = std::max(bound, before + load.compute + after);
+    before += least(times.forward[r], times.first_forward[r]) + times.send_up[r];
+    after += least(times.backward[r], times.last_backward[r]) + times.send_down[r];
   }
-  return bound + times.norm + slowest_optimizer;
+  return bound + (plan.post_validation ? 0 : times.norm + slowest_optimizer);
+}
+
+SimTime Pricer::kernels_of(std::size_t stage, Part part) const {
+  SimTime sum = 0;
+  for (const auto& run : stages_[stage].runs) sum += run.count * run.body->parts[index_of(part)].kernels;
+  return sum;
 }
 
 core::ScheduleTable short_table(const core::Schedule& schedule,

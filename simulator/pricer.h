@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/graph/graph_writer.h"
 #include "core/graph/step_work.h"
 #include "core/hardware/topology.h"
 #include "core/plan/schedule.h"
@@ -29,7 +30,10 @@ struct Setting {
   std::int64_t seq = 0;
 
   const core::Framework& framework_of(const core::ParallelPlan& plan) const {
-    return plan.zero >= 2 && plan.dp > 1 ? sharded_framework : framework;
+    return plan.zero >= 2 && plan.replicas() > 1 ? sharded_framework : framework;
+  }
+  core::ModelBodies bodies_of(const core::ParallelPlan& plan) const {
+    return core::bodies_of(model, core::body_context(plan, recipe, framework_of(plan), model, seq, attention));
   }
 };
 
@@ -46,19 +50,42 @@ class Bench {
   Curves curves_;
 };
 
-// One body under a tp, sp and micro-batch: time and memory of both directions.
+// Time of a part of a body, and of the kernels in it.
+struct PartTime {
+  core::SimTime time = 0, kernels = 0;
+  PartTime& operator+=(const PartTime& o) {
+    time += o.time, kernels += o.kernels;
+    return *this;
+  }
+  PartTime operator*(std::int64_t n) const { return {n * time, n * kernels}; }
+};
+using PartTimes = std::array<PartTime, 4>;  // by core::Part
+
+// One body under a plan's degrees and micro-batch: time of each part, and memory.
 struct BodyPrice {
-  core::SimTime forward = 0, backward = 0;
-  core::SimTime forward_kernels = 0, backward_kernels = 0;  // of it, kernels
+  PartTimes parts;
   core::BodyMemory memory;
-  double parameters = 0.0, gemm_parameters = 0.0, newton_schulz = 0.0;
+  core::StateElements elements, gemm, newton_schulz;
+  std::uint32_t chain = 0;  // of PairChains
+};
+inline constexpr std::size_t recompute_modes = 4;
+using BodyModes = std::array<BodyPrice, recompute_modes>;  // by Recompute
+
+// Operations of bodies with their durations, for the time of overlapped pairs; by BodyPrice::chain.
+struct PricedChain {
+  std::vector<core::ChainOp> ops;
+  std::vector<core::SimTime> durations;
+};
+struct PairChains {
+  std::vector<std::array<PricedChain, 4>> bodies;  // by core::Part
 };
 
 struct PricedBodies {
   BodyPrice embedding, output;
-  std::vector<std::array<BodyPrice, 3>> kinds;  // by kind of layer and Recompute
+  std::vector<BodyModes> kinds, mtp;  // by kind of layer; by module
   double output_table = 0.0;
   double send_bytes = 0.0;
+  std::unique_ptr<PairChains> chains;  // made when a schedule with pairs asks
 };
 
 // Peak memory of a pipeline rank, in bytes.
@@ -99,24 +126,52 @@ class Pricer {
       else runs.push_back({body, 1});
     }
   };
-  static void add_alike(const core::ParallelPlan& plan, const std::array<BodyPrice, 3>& kind, std::int64_t layers,
-                        std::vector<Run>& runs);
+  // A collective that keeps states together, as memoised.
+  struct StateKey {
+    double bytes;
+    core::OpKind kind;
+    core::GroupShape group;
+    auto operator<=>(const StateKey&) const = default;
+  };
+  // All that the bodies of a plan depend on.
+  struct BodiesKey {
+    std::int64_t tp, cp, ep, etp, micro_batch;
+    bool sp, balanced, sharded, gathered, gathered_experts, overlap_tensor, overlap_experts;
+    core::ContextParallel cp_kind;
+    core::Modules modules;
+    core::Loss loss;
+    core::Dispatch dispatch;
+    core::CudaGraphs graphs;
+    auto operator<=>(const BodiesKey&) const = default;
+  };
+  struct OpHash {
+    std::size_t operator()(const core::OpSpec& op) const;
+  };
+
+  PricedBodies& priced(const core::ParallelPlan& plan);
+  static void add_alike(const core::ParallelPlan& plan, const BodyModes& kind, std::int64_t layers, std::vector<Run>& runs);
   void expand(const Stage& stage);  // into expanded_
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);
-  BodyPrice price(const core::Body& body, const core::Framework& framework, std::int64_t tp);
-  core::SimTime data_time(core::OpKind kind, const core::ParallelPlan& plan, double bytes);
-  core::SimTime gather_time(const core::ParallelPlan& plan, double parameters);
-  core::SimTime reduce_time(const core::ParallelPlan& plan, double parameters);
+  BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan);
+  PricedChain price_chain(const core::Body& body, core::Part part, const core::ParallelPlan& plan);
+  PartTime part_time(const core::Body& body, core::Part part, const core::Framework& framework, const core::ParallelPlan& plan);
+  core::SimTime op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups, const core::ParallelPlan& plan);
+  void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
+  CommTimes times_of(const core::StateOps& ops);
+  core::SimTime state_time(const core::StateOp& op);
   core::SimTime send_time(const core::ParallelPlan& plan, std::int64_t from, std::int64_t to, double bytes);
   std::vector<core::BodyRange> buckets(const core::ParallelPlan& plan) const;  // of expanded_
-  void edge_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out);
-  void sharded_pieces(const core::ParallelPlan& plan, std::size_t s, CellTimes& out);
+  void edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out);
+  void sharded_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out);
+  Piece piece_of(const PartTime& time) const;
+  core::SimTime kernels_of(std::size_t stage, core::Part part) const;  // of the stages that are laid out
 
   const Setting& setting_;
   const Bench& bench_;
-  std::map<std::tuple<std::int64_t, bool, std::int64_t, bool, bool, core::Loss, core::CudaGraphs>, PricedBodies> bodies_;
+  std::map<BodiesKey, PricedBodies> bodies_;
   Slowdown slowdown_;
-  std::map<std::tuple<double, core::OpKind, std::int64_t, std::int64_t>, core::SimTime> data_times_;
+  std::unordered_map<core::OpSpec, core::SimTime, OpHash> op_times_;  // of kernels
+  std::map<StateKey, core::SimTime> state_times_;
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;
   std::vector<Stage> stages_;
   std::vector<const BodyPrice*> expanded_;

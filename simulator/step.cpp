@@ -27,7 +27,7 @@ void fill_memory(const SimulatedStep& step, const Setting& setting, StepReport& 
     const auto& peak = peaks[static_cast<std::size_t>(p * ranks_per_stage)];
     StageMemory stage;
     stage.stage = p;
-    for (auto s = p; s < step.work.plan.stages(); s += step.work.plan.pp) {
+    for (const auto s : step.work.stages_of_rank(p)) {
       stage.layers += step.work.stages[static_cast<std::size_t>(s)].layers;
     }
     auto terms = peak.terms;

@@ -34,6 +34,26 @@ struct SavedTensor {
   bool for_weights = false;  // the input of a GEMM: a split backward keeps it for W
 };
 
+// Elements of parameters: those of dense layers, and of routed experts.
+struct StateElements {
+  double dense = 0.0, experts = 0.0;
+  StateElements& operator+=(const StateElements& o) {
+    dense += o.dense, experts += o.experts;
+    return *this;
+  }
+  double all() const { return dense + experts; }
+};
+
+// What an optimizer works on, before it is shared out: elements of parameters, of those the GEMM weights, and FLOPs of one
+// Newton-Schulz step over them.
+struct OptimizerElements {
+  StateElements parameters, matrices, newton_schulz;
+  OptimizerElements& operator+=(const OptimizerElements& o) {
+    parameters += o.parameters, matrices += o.matrices, newton_schulz += o.newton_schulz;
+    return *this;
+  }
+};
+
 // The work of one layer (or of the embedding, or of the output) for one micro-batch on one rank: forward
 // and backward operations in issue order, all serial on the rank, and what forward leaves in memory.
 struct Body {
@@ -43,13 +63,17 @@ struct Body {
   Bytes forward_transient;   // peak of short-lived memory beyond `saved`, forward and backward
   Bytes backward_transient;
   Bytes held_gradients;      // gradients of GEMM outputs that a split backward keeps from I to W
+  Bytes held_inputs;         // inputs of GEMMs that recompute makes anew in I and W needs
   double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
   double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank
-  double newton_schulz = 0.0;   // FLOPs of one Newton-Schulz step over its GEMM weights, each rank's part by itself
+  StateElements newton_schulz;  // FLOPs of one Newton-Schulz step over its GEMM weights, each rank's part by itself
 
   double all_parameters() const { return parameters + expert_parameters; }
-  double all_gemm_parameters() const { return gemm_parameters + expert_gemm_parameters; }
+  StateElements elements() const { return {parameters, expert_parameters}; }
+  OptimizerElements optimizer_elements() const {
+    return {elements(), {gemm_parameters, expert_gemm_parameters}, newton_schulz};
+  }
 };
 
 // How a rank sees a micro-batch.
@@ -67,7 +91,8 @@ struct BodyContext {
   AttentionKernel attention = AttentionKernel::flash2;
   const Recipe* recipe = nullptr;
   bool high_precision = false;   // a layer that the recipe keeps high (Recipe::keeps_high)
-  bool gathered_weights = false; // parameters are sharded: weights are gathered, and cast, for each micro-batch
+  // Parameters are sharded: weights are gathered, and cast, for each micro-batch; those of experts.
+  bool gathered_weights = false, gathered_expert_weights = false;
   const LinearRecipe& linear(LinearKind kind) const;  // the recipe of its linear layers
   double gemm_input_bytes() const;                    // saved inputs of its GEMMs, bytes an element
   Format gemm(Direction direction, bool weight) const;  // tensor cores of a layer GEMM

@@ -11,11 +11,20 @@ namespace core {
 
 namespace {
 
+bool splits_backward(const ScheduleTable& table) {
+  for (const auto& rank : table.ranks) {
+    for (const auto& a : rank) {
+      if (a.kind == Action::Kind::weight_gradient) return true;
+    }
+  }
+  return false;
+}
+
 // Walks a schedule table in an order in which it can run, and writes the operations of each action.
 class Lowering : private GraphWriter {
  public:
   Lowering(const StepWork& work, const ScheduleTable& table, Grain grain, Fold fold)
-      : GraphWriter(work, fold), table_(table), grain_(grain) {}
+      : GraphWriter(work, fold, splits_backward(table)), table_(table), grain_(grain) {}
 
   StepGraph run() {
     prepare();
@@ -27,59 +36,68 @@ class Lowering : private GraphWriter {
 
  private:
   void prepare() {
-    const auto& plan = work_.plan;
-    const auto stride = plan.tp * plan.dp;
-    for (std::int64_t p = 0; p < plan.pp && plan.pp > 1; ++p) {
-      const auto next = (p + 1) % plan.pp;
-      forward_edge_.push_back(
-          add_group({"pp" + std::to_string(p) + ">" + std::to_string(next), p * stride, (next - p) * stride, 2}));
-      backward_edge_.push_back(
-          add_group({"pp" + std::to_string(next) + ">" + std::to_string(p), next * stride, (p - next) * stride, 2}));
+    if (work_.tied_copy) {
+      tied_group_ = add_group({"tied", 0, (work_.plan.pp - 1) * work_.plan.ranks_of_stage(), 2});
     }
-    if (work_.tied_copy) tied_group_ = add_group({"tied", 0, (plan.pp - 1) * stride, 2});
+    CORE_ASSERT(table_.stages() < 4096 && table_.micro_batches < (std::int64_t{1} << 24));
+    finished_.assign(cells(), false);
+    arrived_.resize(static_cast<std::size_t>(table_.stages()) * 2);
+    units_.resize(lanes_.size());
+    last_data_.resize(lanes_.size());
     plan_pieces();
-    finished_.assign(static_cast<std::size_t>(table_.micro_batches), false);
-    CORE_ASSERT(work_.stages.size() < 4096 && table_.micro_batches < (std::int64_t{1} << 24));
-    arrived_.resize(work_.stages.size() * 2);
   }
+  std::size_t cells() const { return static_cast<std::size_t>(table_.stages() * table_.micro_batches); }
   std::size_t cell_index(std::size_t stage, std::uint32_t micro_batch) const {
     return stage * static_cast<std::size_t>(table_.micro_batches) + micro_batch;
   }
+  std::size_t model_stage(std::size_t stage) const {
+    return static_cast<std::size_t>(table_.model_stage(static_cast<std::int64_t>(stage)));
+  }
+
+  bool gathers_ahead() const {
+    return !traffic_.gathers_units() && traffic_.shards_optimizer() && work_.plan.overlap_parameters;
+  }
+  bool reduces_in_pieces(bool last) const {
+    return traffic_.shared() && (traffic_.reduces_each() || (last && work_.plan.overlap_gradients));
+  }
+  // Gradients of a micro-batch are complete after its whole backward, or after its W.
+  static bool completes(Part part) { return part == Part::backward || part == Part::weight_gradient; }
 
   // Which actions of a rank are written in pieces: all at op grain; at mixed grain, where data-parallel communication may
   // run beside them. That is every action where each micro-batch communicates; else those up to the last first forward of
   // the rank's stages, whose parameters are gathered ahead, and those from the first last backward on. The saved tensors of
-  // a micro-batch are one where both of its actions run as one operation each.
+  // a micro-batch are one where all of its actions run as one operation each.
   void plan_pieces() {
-    const auto& plan = work_.plan;
-    const bool edges_only = plan.dp == 1 || plan.zero < 2;
-    whole_.assign(work_.stages.size() * static_cast<std::size_t>(table_.micro_batches), true);
-    first_forward_.assign(work_.stages.size(), 0);
-    last_backward_.assign(work_.stages.size(), 0);
+    const auto stages = static_cast<std::size_t>(table_.stages());
+    const bool edges_only = !traffic_.reduces_each() && !traffic_.gathers_units();
+    whole_.assign(cells(), true);
+    first_forward_.assign(stages, 0);
+    last_backward_.assign(stages, 0);
     for (const auto& actions : table_.ranks) {
       auto& [head, tail] = unrolled_.emplace_back(0, actions.size());
-      std::vector<bool> seen(work_.stages.size(), false);
+      std::vector<bool> seen(stages, false);
       for (std::size_t i = 0; i < actions.size(); ++i) {
         const auto& a = actions[i];
-        if (a.kind != Action::Kind::forward || seen[a.stage]) continue;
+        if (a.kind != Part::forward || seen[a.stage]) continue;
         seen[a.stage] = true;
         first_forward_[a.stage] = a.micro_batch;
         if (gathers_ahead()) head = i + 1;
       }
-      seen.assign(seen.size(), false);
+      seen.assign(stages, false);
       for (auto i = actions.size(); i-- > 0;) {
         const auto& a = actions[i];
-        if (a.kind == Action::Kind::forward || seen[a.stage]) continue;
+        if (!completes(a.kind) || seen[a.stage]) continue;
         seen[a.stage] = true;
         last_backward_[a.stage] = a.micro_batch;
-        if (plan.dp > 1 && plan.overlap_gradients) tail = i;
+        if (traffic_.shared() && work_.plan.overlap_gradients) tail = i;
       }
       if (grain_ == Grain::cell) head = 0, tail = actions.size();
       if (grain_ == Grain::op || (grain_ == Grain::mixed && !edges_only)) head = actions.size();
       for (std::size_t i = 0; i < actions.size(); ++i) {
         const auto& a = actions[i];
-        const auto edge = a.kind == Action::Kind::forward ? first_forward_[a.stage] : last_backward_[a.stage];
-        if (i < head || i >= tail || !edges_only || a.micro_batch == edge) whole_[cell_index(a.stage, a.micro_batch)] = false;
+        const bool edge = (a.kind == Part::forward && a.micro_batch == first_forward_[a.stage]) ||
+                          (a.kind != Part::forward && a.micro_batch == last_backward_[a.stage]);
+        if (i < head || i >= tail || !edges_only || edge) whole_[cell_index(a.stage, a.micro_batch)] = false;
       }
     }
   }
@@ -90,8 +108,10 @@ class Lowering : private GraphWriter {
     while (moved) {
       moved = false;
       for (std::size_t p = 0; p < table_.ranks.size(); ++p) {
-        while (next[p] < table_.ranks[p].size() && ready(table_.ranks[p][next[p]])) {
-          run_action(static_cast<std::int64_t>(p), next[p]++);
+        const auto& actions = table_.ranks[p];
+        while (next[p] < actions.size() && ready(actions[next[p]]) &&
+               (!actions[next[p]].with_next || ready(actions[next[p] + 1]))) {
+          next[p] += run_action(static_cast<std::int64_t>(p), next[p]);
           moved = true;
         }
       }
@@ -102,244 +122,332 @@ class Lowering : private GraphWriter {
     return arrived_[stage * 2 + (backward ? 1 : 0)];
   }
   bool ready(const Action& a) {
-    const bool backward = a.kind != Action::Kind::forward;
-    if (!backward) return a.stage == 0 || inbox(a.stage, false).contains(a.micro_batch);
-    if (static_cast<std::size_t>(a.stage) + 1 == work_.stages.size()) {
-      return static_cast<bool>(finished_[a.micro_batch]);
-    }
-    return inbox(a.stage, true).contains(a.micro_batch);
+    if (a.kind == Part::weight_gradient) return true;  // its I stands before it
+    const bool backward = a.kind != Part::forward;
+    if (!backward) return table_.is_first(a.stage) || inbox(a.stage, false).contains(a.micro_batch);
+    if (!finished_[cell_index(a.stage, a.micro_batch)]) return false;
+    return table_.is_last(a.stage) || inbox(a.stage, true).contains(a.micro_batch);
   }
 
-  void run_action(std::int64_t p, std::size_t index) {
+  // One action, or two that overlap. Returns how many.
+  std::size_t run_action(std::int64_t p, std::size_t index) {
     const auto& a = table_.ranks[static_cast<std::size_t>(p)][index];
-    const bool backward = a.kind != Action::Kind::forward;
-    const std::size_t stage = a.stage;
     const auto [head, tail] = unrolled_[static_cast<std::size_t>(p)];
-    unroll_ = index < head || index >= tail;
-    receive(p, stage, backward, a.micro_batch);
-    if (work_.plan.zero == 3 && work_.plan.dp > 1) run_sharded(p, index);
-    else if (backward) run_backward(p, stage, a.micro_batch);
-    else run_forward(p, stage, a.micro_batch);
-    send(p, stage, backward, a.micro_batch);
+    const auto unrolls = [head = head, tail = tail](std::size_t i) { return i < head || i >= tail; };
+    unroll_ = unrolls(index);
+    receive(p, a);
+    if (a.with_next) {
+      const auto& b = table_.ranks[static_cast<std::size_t>(p)][index + 1];
+      receive(p, b);
+      if (!in_pieces(a) && !in_pieces(b)) {
+        unroll_ = unroll_ || unrolls(index + 1);
+        run_pair(p, a, b);
+      } else {
+        run_one(p, index);
+        unroll_ = unrolls(index + 1);
+        run_one(p, index + 1);
+      }
+      send(p, a);
+      send(p, b);
+      return 2;
+    }
+    run_one(p, index);
+    send(p, a);
+    return 1;
   }
-  void receive(std::int64_t p, std::size_t stage, bool backward, std::uint32_t micro_batch) {
-    auto& box = inbox(stage, backward);
-    const auto found = box.find(micro_batch);
+  void run_one(std::int64_t p, std::size_t index) {
+    const auto& a = table_.ranks[static_cast<std::size_t>(p)][index];
+    if (traffic_.gathers_units()) run_sharded(p, index);
+    else if (a.kind == Part::forward) run_forward(p, a);
+    else run_backward(p, a);
+  }
+  // Whether the action has data-parallel communication between its bodies.
+  bool in_pieces(const Action& a) const {
+    if (traffic_.gathers_units()) return true;
+    if (a.kind == Part::forward) return gathers_ahead() && a.micro_batch == first_forward_[a.stage];
+    return completes(a.kind) && reduces_in_pieces(a.micro_batch == last_backward_[a.stage]);
+  }
+  void run_pair(std::int64_t p, const Action& a, const Action& b) {
+    const auto& forward = a.kind == Part::forward ? a : b;
+    const auto& backward = a.kind == Part::forward ? b : a;
+    const auto f = work_of(p, forward, all_of(forward)), g = work_of(p, backward, all_of(backward));
+    unroll_ ? run_pair_ops(f, g) : run_pair_cell(f, g);
+  }
+
+  void receive(std::int64_t p, const Action& a) {
+    if (a.kind == Part::weight_gradient) return;
+    auto& box = inbox(a.stage, a.kind != Part::forward);
+    const auto found = box.find(a.micro_batch);
     if (found == box.end()) return;
     std::size_t i = 0;
-    each_rank_of(p, [&](std::int32_t r) { lane(r).joins.push_back(found->second[i++]); });
+    each_rank_of(p, [&](std::int32_t r) {
+      if (!found->second.empty()) lane(r).joins.push_back(found->second[i++]);
+    });
     box.erase(found);
   }
-  void send(std::int64_t p, std::size_t stage, bool backward, std::uint32_t micro_batch) {
-    const auto last = work_.stages.size() - 1;
-    if (!backward && stage == last) finished_[micro_batch] = true;
-    if (backward ? stage == 0 : stage == last) return;
-    const auto to = backward ? stage - 1 : stage + 1;
-    auto& box = inbox(to, backward)[micro_batch];
-    const auto edge = static_cast<std::size_t>(backward ? to : stage) % static_cast<std::size_t>(work_.plan.pp);
-    const auto group = backward ? backward_edge_[edge] : forward_edge_[edge];
-    auto& spec = send_specs_[group];
-    if (!spec) spec = add_spec(collective(OpKind::send_receive, backward ? "send_gradient" : "send_activation",
-                                          work_.send_bytes, group));
+  void send(std::int64_t p, const Action& a) {
+    if (a.kind == Part::weight_gradient) return;
+    const bool backward = a.kind != Part::forward;
+    if (!backward) finished_[cell_index(a.stage, a.micro_batch)] = true;
+    if (backward ? table_.is_first(a.stage) : table_.is_last(a.stage)) return;
+    const auto to = static_cast<std::size_t>(backward ? a.stage - 1 : a.stage + 1);
+    auto& box = inbox(to, backward)[a.micro_batch];
+    const auto to_rank = table_.rank_of(static_cast<std::int64_t>(to));
+    if (to_rank == p) return;  // the next stage is here: the compute queue orders them
+    const auto spec = send_spec(p, to_rank, backward);
     each_rank_of(p, [&](std::int32_t r) {
-      const auto id = begin_op(*spec, {static_cast<std::uint16_t>(stage), 0,
-                                       backward ? Phase::send_backward : Phase::send_forward, 0, micro_batch});
+      const auto id = begin_op(spec, {a.stage, 0, backward ? Phase::send_backward : Phase::send_forward, 0, a.micro_batch});
       depend_on_lane(lane(r));
       occupy(r, backward ? Stream::send_backward : Stream::send_forward);
       end_op();
       box.push_back(id);
     });
   }
-
-  void run_forward(std::int64_t p, std::size_t stage, std::uint32_t micro_batch) {
-    const BodyRange all{0, work_.stages[stage].bodies.size()};
-    if (micro_batch == first_forward_[stage] && gathers_ahead()) {
-      auto buckets = buckets_of(work_, stage, true);
-      std::reverse(buckets.begin(), buckets.end());
-      for (const auto bucket : buckets) {
-        gather_parameters(p, stage, bucket);
-        run_range(p, stage, bucket, Direction::forward, micro_batch);
-      }
-      return;
+  std::uint32_t send_spec(std::int64_t from, std::int64_t to, bool backward) {
+    const auto [found, added] = send_specs_.try_emplace({from, to, backward}, 0);
+    if (!added) return found->second;
+    const auto [edge, is_new] = edges_.try_emplace({from, to}, std::int16_t{-1});
+    const auto stride = work_.plan.ranks_of_stage();
+    if (is_new) {
+      edge->second =
+          add_group({"pp" + std::to_string(from) + ">" + std::to_string(to), from * stride, (to - from) * stride, 2});
     }
-    run_range(p, stage, all, Direction::forward, micro_batch);
+    return found->second = add_spec(collective(OpKind::send_receive, backward ? "send_gradient" : "send_activation",
+                                               work_.send_bytes, edge->second));
   }
 
-  void run_backward(std::int64_t p, std::size_t stage, std::uint32_t micro_batch) {
-    const auto& plan = work_.plan;
-    const BodyRange all{0, work_.stages[stage].bodies.size()};
-    const bool last = micro_batch == last_backward_[stage];
-    if (plan.dp > 1 && (plan.zero == 2 || (last && plan.overlap_gradients))) {
-      for (const auto bucket : buckets_of(work_, stage, true)) {
-        run_range(p, stage, bucket, Direction::backward, micro_batch);
-        reduce(p, stage, bucket, micro_batch);
-      }
-      return;
-    }
-    run_range(p, stage, all, Direction::backward, micro_batch);
+  BodyRange all_of(const Action& a) const { return {0, work_.stages[model_stage(a.stage)].bodies.size()}; }
+  Work work_of(std::int64_t p, const Action& a, BodyRange range) const {
+    return {p, a.stage, model_stage(a.stage), range, a.kind, a.micro_batch, whole_[cell_index(a.stage, a.micro_batch)]};
   }
-
-  void run_range(std::int64_t p, std::size_t stage, BodyRange range, Direction direction, std::uint32_t micro_batch) {
-    const Work work{p, stage, range, direction, micro_batch, whole_[cell_index(stage, micro_batch)]};
+  void run_range(std::int64_t p, const Action& a, BodyRange range) {
+    const auto work = work_of(p, a, range);
     unroll_ ? run_ops(work) : run_cell(work);
   }
 
-  // Fully sharded: each body is a unit whose parameters are gathered before it runs. The next unit of the rank is gathered
-  // while this one runs, ahead of the reduction of this one's gradients, and no earlier than the unit before has been freed:
-  // at most two gathered bodies are alive (FSDP's prefetch of one).
+  void run_forward(std::int64_t p, const Action& a) {
+    if (!in_pieces(a)) return run_range(p, a, all_of(a));
+    auto buckets = buckets_of(work_, model_stage(a.stage), true);
+    std::reverse(buckets.begin(), buckets.end());
+    for (const auto bucket : buckets) {
+      gather_updated(p, a.stage, bucket);
+      run_range(p, a, bucket);
+    }
+  }
+
+  void run_backward(std::int64_t p, const Action& a) {
+    if (!in_pieces(a)) return run_range(p, a, all_of(a));
+    for (const auto bucket : buckets_of(work_, model_stage(a.stage), true)) {
+      run_range(p, a, bucket);
+      reduce(p, a.stage, bucket, a.micro_batch);
+    }
+  }
+
+  // Fully sharded: each body is a unit whose parameters are gathered before it runs. Two units are gathered at first; when one
+  // is done, and freed, the one after the next is queued, behind the reduction of its gradients: at most two gathered bodies are
+  // alive (FSDP's prefetch of one). W needs no parameters.
   struct Unit {
     std::size_t action = 0, body = 0;
   };
   void run_sharded(std::int64_t p, std::size_t index) {
     const auto& a = table_.ranks[static_cast<std::size_t>(p)][index];
-    const auto direction = a.kind == Action::Kind::forward ? Direction::forward : Direction::backward;
-    const auto n = work_.stages[a.stage].bodies.size();
+    const auto n = work_.stages[model_stage(a.stage)].bodies.size();
+    const bool gathers = a.kind != Part::weight_gradient;
     for (std::size_t i = 0; i < n; ++i) {
-      const auto body = direction == Direction::forward ? i : n - 1 - i;
-      if (!units_.contains(rank(p, 0, 0))) gather_unit(p, {index, body});
-      each_rank_of(p, [&](std::int32_t r) { lane(r).joins.push_back(*units_[r].gather); });
-      if (const auto next = unit_after(p, index, i)) gather_unit(p, *next);
-      run_range(p, a.stage, {body, body + 1}, direction, a.micro_batch);
-      each_rank_of(p, [&](std::int32_t r) { units_[r].freed = *lane(r).last; });
-      if (direction == Direction::backward) reduce(p, a.stage, {body, body + 1}, a.micro_batch);
-    }
-  }
-  std::optional<Unit> unit_after(std::int64_t p, std::size_t index, std::size_t place) const {
-    const auto& actions = table_.ranks[static_cast<std::size_t>(p)];
-    auto from = place + 1;
-    for (; index < actions.size(); ++index, from = 0) {
-      const auto n = work_.stages[actions[index].stage].bodies.size();
-      if (from < n) return Unit{index, actions[index].kind == Action::Kind::forward ? from : n - 1 - from};
-    }
-    return std::nullopt;
-  }
-  void gather_unit(std::int64_t p, Unit unit) {
-    const auto& a = table_.ranks[static_cast<std::size_t>(p)][unit.action];
-    const auto spec = gather_spec(a.stage, {unit.body, unit.body + 1});
-    for (const auto& members : data_groups(p)) {
-      const auto id = begin_op(spec, {a.stage, static_cast<std::uint16_t>(unit.body), Phase::parameter_gather,
-                                      static_cast<std::uint16_t>(a.kind == Action::Kind::forward ? 0 : 1), a.micro_batch});
-      for (const auto r : members) {
-        if (units_[r].freed) depend(*units_[r].freed);
-        units_[r].gather = id;
+      const auto body = body_at(a, i);
+      if (gathers) take_unit(p);
+      run_range(p, a, {body, body + 1});
+      if (completes(a.kind) && reduces_in_pieces(a.micro_batch == last_backward_[a.stage])) {
+        reduce(p, a.stage, {body, body + 1}, a.micro_batch);
       }
-      for (const auto r : members) occupy(r, Stream::data);
-      end_op();
+      if (gathers) gather_next(p);
+    }
+  }
+  std::size_t body_at(const Action& a, std::size_t i) const {
+    const auto n = work_.stages[model_stage(a.stage)].bodies.size();
+    return a.kind == Part::forward ? i : n - 1 - i;
+  }
+  // The next unit is about to run: it waits for its parameters.
+  void take_unit(std::int64_t p) {
+    if (!units_[static_cast<std::size_t>(rank(p, 0))].started) gather_next(p), gather_next(p);
+    each_rank_of(p, [&](std::int32_t r) {
+      auto& mine = units_[static_cast<std::size_t>(r)];
+      CORE_ASSERT(!mine.gathers.empty());
+      if (mine.gathers.front()) lane(r).joins.push_back(*mine.gathers.front());
+      mine.gathers.erase(mine.gathers.begin());
+    });
+  }
+  void gather_next(std::int64_t p) {
+    const auto& actions = table_.ranks[static_cast<std::size_t>(p)];
+    auto& ahead = units_[static_cast<std::size_t>(rank(p, 0))].ahead;
+    each_rank_of(p, [&](std::int32_t r) { units_[static_cast<std::size_t>(r)].started = true; });
+    for (; ahead.action < actions.size(); ++ahead.action, ahead.body = 0) {
+      const auto& a = actions[ahead.action];
+      if (a.kind == Part::weight_gradient) continue;
+      if (ahead.body < work_.stages[model_stage(a.stage)].bodies.size()) {
+        gather_unit(p, a, body_at(a, ahead.body++));
+        return;
+      }
+    }
+  }
+  void gather_unit(std::int64_t p, const Action& a, std::size_t body) {
+    each_rank_of(p, [&](std::int32_t r) { units_[static_cast<std::size_t>(r)].gathers.emplace_back(); });
+    std::uint16_t slot = a.kind == Part::forward ? 0 : 16;
+    for (const auto& op : traffic_.unit_gather(work_.parameters_of(model_stage(a.stage), {body, body + 1}))) {
+      const auto spec = spec_of(op);
+      for (const auto& members : groups_of(p, op.group)) {
+        const auto id = begin_op(
+            spec, {a.stage, static_cast<std::uint16_t>(body), Phase::parameter_gather, slot, a.micro_batch});
+        for (const auto r : members) {
+          if (const auto& last = lane(r).last) depend(*last);  // the unit that has just been freed
+          units_[static_cast<std::size_t>(r)].gathers.back() = id;
+        }
+        for (const auto r : members) occupy(r, Stream::data);
+        end_op();
+      }
+      ++slot;
     }
   }
 
-  bool gathers_ahead() const {
-    return (work_.plan.zero == 1 || work_.plan.zero == 2) && work_.plan.dp > 1 && work_.plan.overlap_parameters;
-  }
-  double range_parameters(std::size_t stage, BodyRange range) const {
-    double sum = 0.0;
-    for (auto i = range.begin; i < range.end; ++i) sum += work_.bodies[work_.stages[stage].bodies[i]].parameters;
-    return sum;
-  }
-  std::uint32_t gather_spec(std::size_t stage, BodyRange range) {
-    return find_or_add(collective(OpKind::all_gather, "parameter_all_gather",
-                                  work_.recipe.parameter_gather_bytes * range_parameters(stage, range), data_group_));
-  }
-  std::uint32_t reduce_spec(std::size_t stage, BodyRange range) {
-    const bool sharded = work_.plan.zero > 0;
-    return find_or_add(collective(sharded ? OpKind::reduce_scatter : OpKind::all_reduce,
-                                  sharded ? "gradient_reduce_scatter" : "gradient_all_reduce",
-                                  work_.recipe.gradient_reduce_bytes * range_parameters(stage, range), data_group_));
-  }
-  void gather_parameters(std::int64_t p, std::size_t stage, BodyRange range) {
-    const auto spec = gather_spec(stage, range);
-    for (const auto& members : data_groups(p)) {
-      const auto id = begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(range.begin),
-                                      Phase::parameter_gather, 0, 0});
-      for (const auto r : members) occupy(r, Stream::data);
-      end_op();
-      for (const auto r : members) lane(r).joins.push_back(id);
+  // Parameters that the last step updated, gathered at the start of this one.
+  void gather_updated(std::int64_t p, std::size_t stage, BodyRange range) {
+    std::uint16_t slot = 0;
+    for (const auto& op : traffic_.updated_gather(work_.parameters_of(model_stage(stage), range))) {
+      const auto spec = spec_of(op);
+      for (const auto& members : groups_of(p, op.group)) {
+        const auto id = begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(range.begin),
+                                        Phase::parameter_gather, slot, 0});
+        for (const auto r : members) occupy(r, Stream::data);
+        end_op();
+        for (const auto r : members) lane(r).joins.push_back(id);
+      }
+      ++slot;
     }
   }
   void reduce(std::int64_t p, std::size_t stage, BodyRange range, std::uint32_t micro_batch) {
-    const auto spec = reduce_spec(stage, range);
-    for (const auto& members : data_groups(p)) {
-      begin_op(spec, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(range.begin),
-                      Phase::gradient_reduce, 0, micro_batch});
+    const auto n = work_.parameters_of(model_stage(stage), range);
+    std::uint16_t slot = 0;
+    const auto write = [&](const StateOps& ops) {
+      for (const auto& op : ops) write_data(p, op, {static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(range.begin),
+                                                    Phase::gradient_reduce, slot++, micro_batch});
+    };
+    write(traffic_.reduce_each(n));
+    if (micro_batch == last_backward_[stage]) write(traffic_.reduce_last(n));
+  }
+  // A collective of the data-parallel queue that waits for all that its ranks have done.
+  void write_data(std::int64_t p, const StateOp& op, OpKey key) {
+    const auto spec = spec_of(op);
+    for (const auto& members : groups_of(p, op.group)) {
+      const auto id = begin_op(spec, key);
       for (const auto r : members) depend_on_lane(lane(r));
       for (const auto r : members) occupy(r, Stream::data);
       end_op();
+      for (const auto r : members) last_data_[static_cast<std::size_t>(r)] = id;
     }
   }
 
   // Gradients that were not reduced beside the backward pass.
   void finish_gradients(std::int64_t p) {
-    const auto& plan = work_.plan;
-    if (plan.dp == 1 || plan.zero >= 2 || plan.overlap_gradients) return;
-    for (auto s = p; s < plan.stages(); s += plan.pp) {
+    if (!traffic_.shared() || traffic_.reduces_each() || work_.plan.overlap_gradients) return;
+    for (std::int64_t s = 0; s < table_.stages(); ++s) {
+      if (table_.rank_of(s) != p) continue;
       const auto stage = static_cast<std::size_t>(s);
-      reduce(p, stage, {0, work_.stages[stage].bodies.size()},
-             static_cast<std::uint32_t>(table_.micro_batches - 1));
+      reduce(p, stage, {0, work_.stages[model_stage(stage)].bodies.size()}, last_backward_[stage]);
     }
   }
 
-  // Tied embeddings' gradients, the gradient norm over all ranks, the optimizer, and what was not gathered ahead.
+  // Tied embeddings' gradients, those of copies of a stage, the gradient norm over all ranks, the optimizer, and what was not
+  // gathered ahead.
   void finish_step() {
     const auto& plan = work_.plan;
     if (work_.tied_copy) reduce_tied();
+    if (table_.placement == Placement::both_ways) write_copies(Copies::reduce);
+    std::optional<OpId> norm;
+    if (!plan.post_validation) norm = write_norm();
+    const double copies = table_.placement == Placement::both_ways && traffic_.shards_optimizer() ? 2.0 : 1.0;
+    for (std::int64_t p = 0; p < plan.pp; ++p) {
+      const auto spec = find_or_add(optimizer_spec(work_.optimizer_elements_of_rank(p), plan, work_.recipe, copies));
+      each_rank_of(p, [&](std::int32_t r) {
+        auto& joins = lane(r).joins;
+        if (norm) joins = {*norm};
+        else if (const auto id = last_data_[static_cast<std::size_t>(r)]) joins.push_back(*id);
+        compute(r, spec, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, 0, 0});
+      });
+    }
+    if (traffic_.shards_optimizer() && !gathers_ahead()) {
+      for (std::int64_t p = 0; p < plan.pp; ++p) gather_at_the_end(p);
+    }
+    if (table_.placement == Placement::both_ways) write_copies(Copies::gather);
+  }
+  OpId write_norm() {
     const auto norm = find_or_add(collective(OpKind::all_reduce, "gradient_norm_all_reduce", 4.0, world_group_));
     const auto id = begin_op(norm, {0, 0, Phase::gradient_norm, 0, 0});
     for (std::int32_t r = 0; r < graph_.ranks; ++r) depend_on_lane(lane(r));
     for (std::int32_t r = 0; r < graph_.ranks; ++r) occupy(r, Stream::data);
     end_op();
-    for (std::int64_t p = 0; p < plan.pp; ++p) {
-      const auto spec = find_or_add(optimizer_spec(work_.optimizer_share_of_rank(p), plan, work_.recipe));
-      each_rank_of(p, [&](std::int32_t r) {
-        lane(r).joins = {id};
-        compute(r, spec, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, 0, 0});
-      });
-    }
-    if ((plan.zero == 1 || plan.zero == 2) && plan.dp > 1 && !plan.overlap_parameters) {
-      for (std::int64_t p = 0; p < plan.pp; ++p) gather_at_the_end(p);
-    }
+    return id;
   }
   void gather_at_the_end(std::int64_t p) {
-    for (auto s = p; s < work_.plan.stages(); s += work_.plan.pp) {
-      const auto stage = static_cast<std::size_t>(s);
-      const auto spec = gather_spec(stage, {0, work_.stages[stage].bodies.size()});
-      for (const auto& members : data_groups(p)) {
-        begin_op(spec, {static_cast<std::uint16_t>(stage), 0, Phase::parameter_gather, 0, 0});
-        for (const auto r : members) depend_on_lane(lane(r));
-        for (const auto r : members) occupy(r, Stream::data);
-        end_op();
+    for (const auto s : work_.stages_of_rank(p)) {
+      std::uint16_t slot = 32;
+      for (const auto& op : traffic_.updated_gather(work_.parameters_of_stage(static_cast<std::size_t>(s)))) {
+        write_data(p, op, {static_cast<std::uint16_t>(s), 0, Phase::parameter_gather, slot++, 0});
+      }
+    }
+  }
+  // Pipeline ranks p and pp - 1 - p hold the same stages.
+  enum class Copies : std::uint8_t { reduce, gather };
+  void write_copies(Copies what) {
+    const auto& plan = work_.plan;
+    for (std::int64_t p = 0; p < plan.pp / 2; ++p) {
+      const auto other = plan.pp - 1 - p, stride = (other - p) * plan.ranks_of_stage();
+      const auto n = work_.parameters_of_rank(p);
+      for (const auto& op : what == Copies::reduce ? traffic_.reduce_copies(n, stride) : traffic_.gather_copies(n, stride)) {
+        const auto [group, is_new] = copies_.try_emplace(p, std::int16_t{-1});
+        if (is_new) group->second = add_group({"copies" + std::to_string(p), p * plan.ranks_of_stage(), stride, 2});
+        const auto spec = find_or_add(collective(op.kind, std::string(op.name), op.bytes, group->second));
+        for (std::int64_t i = 0; i < width_; ++i) {
+          pair_collective(spec, rank(p, i), rank(other, i),
+                          {static_cast<std::uint16_t>(p), 0,
+                           what == Copies::reduce ? Phase::gradient_reduce : Phase::parameter_gather, 64, 0});
+        }
       }
     }
   }
   void reduce_tied() {
     const auto spec = add_spec(collective(OpKind::all_reduce, "tied_embedding_all_reduce",
                                           work_.recipe.gradient_reduce_bytes * work_.tied_parameters, tied_group_));
-    for (std::int64_t d = 0; d < dp_; ++d) {
-      for (std::int64_t t = 0; t < tp_; ++t) {
-        const std::int32_t both[] = {rank(0, d, t), rank(work_.plan.pp - 1, d, t)};
-        begin_op(spec, {0, 0, Phase::tied_gradient, 0, 0});
-        for (const auto r : both) depend_on_lane(lane(r));
-        for (const auto r : both) occupy(r, Stream::data);
-        end_op();
-      }
+    for (std::int64_t i = 0; i < width_; ++i) {
+      pair_collective(spec, rank(0, i), rank(work_.plan.pp - 1, i), {0, 0, Phase::tied_gradient, 0, 0});
     }
+  }
+  void pair_collective(std::uint32_t spec, std::int32_t a, std::int32_t b, OpKey key) {
+    const auto id = begin_op(spec, key);
+    for (const auto r : {a, b}) depend_on_lane(lane(r));
+    for (const auto r : {a, b}) occupy(r, Stream::data);
+    end_op();
+    for (const auto r : {a, b}) last_data_[static_cast<std::size_t>(r)] = id;
   }
 
   const ScheduleTable& table_;
   Grain grain_;
   std::int16_t tied_group_ = -1;
-  std::vector<std::int16_t> forward_edge_, backward_edge_;
-  std::map<std::int16_t, std::optional<std::uint32_t>> send_specs_;
-  std::vector<std::uint32_t> first_forward_, last_backward_;   // micro-batch, by stage
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int16_t> edges_;  // between pipeline ranks
+  std::map<std::int64_t, std::int16_t> copies_;                          // by pipeline rank
+  std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::uint32_t> send_specs_;
+  std::vector<std::uint32_t> first_forward_, last_backward_;   // micro-batch, by stage; last: whose gradients complete last
   std::vector<std::pair<std::size_t, std::size_t>> unrolled_;  // by pipeline rank: actions before and from here on
   bool unroll_ = false;                                        // the action that is being written
   std::vector<bool> whole_;                                    // by stage and micro-batch
-  std::vector<bool> finished_;                                 // last stage's forward, by micro-batch
+  std::vector<bool> finished_;                                 // forward, by stage and micro-batch
   std::vector<std::map<std::uint32_t, std::vector<OpId>>> arrived_;
   struct Units {
-    std::optional<OpId> gather;  // of the next unit
-    std::optional<OpId> freed;   // end of the last unit
+    bool started = false;
+    Unit ahead;                                 // the next one to be gathered; `body` counts in the order of running
+    std::vector<std::optional<OpId>> gathers;  // of the units that come next: at most two
   };
-  std::map<std::int32_t, Units> units_;
+  std::vector<Units> units_;                    // by rank
+  std::vector<std::optional<OpId>> last_data_;  // by rank: last reduction
 };
 
 }  // namespace
@@ -353,25 +461,28 @@ std::string_view name_of(Grain grain) {
   CORE_ASSERT(false);
 }
 
-OpSpec optimizer_spec(const OptimizerShare& whole, const ParallelPlan& plan, const Recipe& recipe) {
-  const double part = plan.zero > 0 ? 1.0 / static_cast<double>(plan.dp) : 1.0;
-  const OptimizerShare mine{whole.parameters * part, whole.matrices * part, whole.newton_schulz * part};
-  const OptimizerWork work = optimizer_work(recipe, mine);
-  const double cleared = plan.zero >= 2 ? mine.parameters : whole.parameters;
+OpSpec optimizer_spec(const OptimizerElements& whole, const ParallelPlan& plan, const Recipe& recipe, double copies) {
+  const StateTraffic traffic(plan, recipe);
+  const auto mine = [&](const StateElements& n) { return traffic.optimizer_elements(n) / copies; };
+  const OptimizerShare share{mine(whole.parameters), mine(whole.matrices), mine(whole.newton_schulz)};
+  const OptimizerWork work = optimizer_work(recipe, share);
+  const double cleared = traffic.gradient_elements(whole.parameters);
   // Gathered weights are cast where they are gathered, in each micro-batch.
-  const double cast = plan.zero >= 3 && plan.dp > 1 ? 0.0 : whole.matrices;
+  const double cast = (traffic.dense().parameters > 1 ? 0.0 : whole.matrices.dense) +
+                      (traffic.experts().parameters > 1 ? 0.0 : whole.matrices.experts);
   OpSpec spec;
   spec.kind = OpKind::optimizer;
   spec.name = std::string(name_of(recipe.optimizer));
   spec.format = work.flops.value > 0.0 ? recipe.newton_schulz_format : Format::fp32;
-  spec.m = static_cast<std::int64_t>(std::llround(mine.parameters));
+  spec.m = static_cast<std::int64_t>(std::llround(share.parameters));
   spec.flops = work.flops;
   spec.bytes = work.traffic + Bytes{cleared * recipe.gradient_bytes + cast * recipe.weight_cast_bytes_of_step()};
   return spec;
 }
 
 StepGraph lower(const StepWork& work, const ScheduleTable& table, Grain grain, Fold fold) {
-  CORE_ASSERT(table.stages() == work.plan.stages());
+  CORE_ASSERT(table.placement == work.placement);
+  CORE_ASSERT(table.stages() == (table.placement == Placement::both_ways ? 2 : 1) * work.plan.stages());
   return Lowering(work, table, grain, fold).run();
 }
 

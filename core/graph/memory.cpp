@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/plan/schedule.h"
+
 namespace core {
 
 namespace {
@@ -12,29 +14,46 @@ std::int64_t rounded(double bytes, const Framework& framework) {
   return static_cast<std::int64_t>(std::ceil(bytes / unit) * unit);
 }
 
-// Communicators a rank takes part in: the world's, and those of its tensor, data and pipeline groups.
-int communicators(const ParallelPlan& plan) {
+// Communicators a rank takes part in: the world's, and those of its tensor, context, data, expert and pipeline groups.
+int communicators(const ParallelPlan& plan, bool has_experts) {
   if (plan.gpus() == 1) return 0;
-  return 1 + (plan.tp > 1 ? 1 : 0) + (plan.dp > 1 ? 1 : 0) + (plan.pp > 1 ? 1 : 0);
+  int groups = 1;
+  for (const auto size : {plan.tp, plan.cp, plan.pp, plan.replicas()}) groups += size > 1 ? 1 : 0;
+  if (has_experts && plan.ep > 1) {
+    for (const auto size : {plan.ep, plan.expert_replicas()}) groups += size > 1 ? 1 : 0;
+  }
+  return groups;
+}
+
+// Pipeline ranks that hold a copy of the same stage.
+double copies_of_stages(const ParallelPlan& plan) {
+  const auto* schedule = find_schedule(plan.schedule);
+  return schedule != nullptr && schedule->placement == Placement::both_ways ? 2.0 : 1.0;
 }
 
 }  // namespace
 
 BodyMemory body_memory(const Body& body, const Framework& framework) {
   BodyMemory m;
-  for (const auto& s : body.saved) (s.name == "logits" ? m.logits : m.activations) += rounded(s.bytes.value, framework);
+  for (const auto& s : body.saved) {
+    const auto bytes = rounded(s.bytes.value, framework);
+    (s.name == "logits" ? m.logits : m.activations) += bytes;
+    if (s.for_weights) m.weight_inputs += bytes;
+  }
   m.forward_transient = rounded(body.forward_transient.value, framework);
   m.backward_transient = rounded(body.backward_transient.value, framework);
+  m.held = rounded(body.held_gradients.value + body.held_inputs.value, framework);
   return m;
 }
 
 RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank) {
   RankParameters p;
-  for (auto s = pipeline_rank; s < work.plan.stages(); s += work.plan.pp) {
-    for (const auto body : work.stages[static_cast<std::size_t>(s)].bodies) {
-      p.all += work.bodies[body].parameters;
-      p.gemm += work.bodies[body].gemm_parameters;
-      p.largest_body = std::max(p.largest_body, work.bodies[body].parameters);
+  for (const auto s : work.stages_of_rank(pipeline_rank)) {
+    for (const auto index : work.stages[static_cast<std::size_t>(s)].bodies) {
+      const auto& body = work.bodies[index];
+      p.all += body.elements();
+      p.gemm += {body.gemm_parameters, body.expert_gemm_parameters};
+      p.largest_body = std::max(p.largest_body, body.all_parameters());
     }
   }
   return p;
@@ -44,34 +63,60 @@ MemoryTerms resident_memory(const RankParameters& parameters,
                             const ParallelPlan& plan,
                             const Recipe& recipe,
                             const Framework& framework) {
-  const double dp = static_cast<double>(plan.dp);
-  const double optimizer_share = plan.zero >= 1 ? dp : 1.0;
-  const double gradient_share = plan.zero >= 2 ? dp : 1.0;
-  const double weight_share = plan.zero >= 3 ? dp : 1.0;
+  const StateTraffic traffic(plan, recipe);
+  const auto shared = [&](const StateElements& n, std::int64_t ShardSizes::*state) {
+    return n.dense / static_cast<double>(traffic.dense().*state) +
+           n.experts / static_cast<double>(traffic.experts().*state);
+  };
   MemoryTerms m{};
   const auto set = [&](MemoryTerm term, double bytes) { m[index_of(term)] = rounded(bytes, framework); };
-  set(MemoryTerm::weights,
-      (recipe.weight_bytes * parameters.all + recipe.weight_copy_bytes * parameters.gemm) / weight_share);
-  set(MemoryTerm::gradients, recipe.gradient_bytes * parameters.all / gradient_share);
-  set(MemoryTerm::optimizer, optimizer_work(recipe, {parameters.all, parameters.gemm, 0.0}).states.value / optimizer_share);
+  if (!plan.offload.weights) {
+    set(MemoryTerm::weights, recipe.weight_bytes * shared(parameters.all, &ShardSizes::parameters) +
+                                 recipe.weight_copy_bytes * shared(parameters.gemm, &ShardSizes::parameters));
+  }
+  // With the optimizer on the host, sharded gradients go there as they are reduced.
+  if (!plan.offload.optimizer || !traffic.reduces_each()) {
+    set(MemoryTerm::gradients, recipe.gradient_bytes * shared(parameters.all, &ShardSizes::gradients));
+  }
+  if (!plan.offload.optimizer) {
+    const double copies = traffic.shards_optimizer() ? copies_of_stages(plan) : 1.0;
+    const OptimizerShare share{shared(parameters.all, &ShardSizes::optimizer), shared(parameters.gemm, &ShardSizes::optimizer),
+                               0.0};
+    set(MemoryTerm::optimizer, optimizer_work(recipe, share).states.value / copies);
+  }
   // Sharded parameters: the body that computes and the one that is gathered ahead. Sharded gradients: one body's, whole,
   // as computed and in the format in which they are reduced.
   double buffers = framework.workspace.value;
-  if (plan.zero >= 3 && plan.dp > 1) {
+  if (traffic.gathers_units()) {
     const double ahead = std::min(framework.prefetch_parameters.value_or(parameters.largest_body), parameters.largest_body);
     buffers += recipe.weight_bytes * (parameters.largest_body + ahead);
   }
-  if (plan.dp > 1) {
+  if (traffic.shared()) {
     buffers += framework.gradient_buffers * recipe.gradient_reduce_bytes *
-               std::min(framework.bucket_parameters, parameters.all);
+               std::min(framework.bucket_parameters, parameters.all.all());
   }
-  if (plan.zero >= 2 && plan.dp > 1) {
+  if (traffic.reduces_each()) {
     buffers += (recipe.weight_bytes + recipe.gradient_reduce_bytes) * parameters.largest_body;
   }
   set(MemoryTerm::buffers, buffers);
-  set(MemoryTerm::communicators, framework.communicator.value * communicators(plan));
+  set(MemoryTerm::communicators, framework.communicator.value * communicators(plan, parameters.all.experts > 0.0));
   set(MemoryTerm::context, framework.context.value);
   return m;
+}
+
+double host_memory(const RankParameters& parameters, const ParallelPlan& plan, const Recipe& recipe) {
+  const StateTraffic traffic(plan, recipe);
+  double bytes = 0.0;
+  if (plan.offload.optimizer) {
+    bytes += optimizer_work(recipe, {traffic.optimizer_elements(parameters.all), traffic.optimizer_elements(parameters.gemm), 0.0})
+                 .states.value;
+    bytes += recipe.gradient_bytes * traffic.gradient_elements(parameters.all);
+  }
+  if (plan.offload.weights) {
+    bytes += recipe.weight_bytes * (parameters.all.dense / static_cast<double>(traffic.dense().parameters) +
+                                    parameters.all.experts / static_cast<double>(traffic.experts().parameters));
+  }
+  return bytes;
 }
 
 std::int64_t fragmentation(std::int64_t short_lived, const Framework& framework) {

@@ -17,6 +17,8 @@ constexpr std::size_t index_of(MemoryTerm term) { return static_cast<std::size_t
 struct BodyMemory {
   std::int64_t activations = 0, logits = 0;                   // kept from forward to backward
   std::int64_t forward_transient = 0, backward_transient = 0;  // inside the cell only
+  // A split backward: of `activations`, inputs of GEMMs, which stay until W; and what I makes and W needs.
+  std::int64_t weight_inputs = 0, held = 0;
   std::int64_t saved() const { return activations + logits; }
 };
 BodyMemory body_memory(const Body& body, const Framework& framework);
@@ -25,19 +27,26 @@ BodyMemory body_memory(const Body& body, const Framework& framework);
 // (each leaves its own before the next starts) or backward (each frees its own), both from nothing of this micro-batch.
 struct CellMemory {
   std::int64_t activations = 0, logits = 0, forward_peak = 0, backward_peak = 0;
+  std::int64_t weight_inputs = 0, held = 0, input_peak = 0;  // input_peak: of I, each body leaving what W needs
   std::int64_t saved() const { return activations + logits; }
+  std::int64_t left_for_weights() const { return weight_inputs + held; }
   // `count` bodies alike, one after another: the last of them stands on all the others.
   void add(const BodyMemory& body, std::int64_t count = 1) {
+    const auto left = body.weight_inputs + body.held, first = saved() + body.saved() + body.backward_transient;
     activations += count * body.activations;
     logits += count * body.logits;
+    weight_inputs += count * body.weight_inputs;
+    held += count * body.held;
     forward_peak = std::max(forward_peak, saved() + body.forward_transient);
     backward_peak = std::max(backward_peak, saved() + body.backward_transient);
+    // I runs the last body first; what it leaves for W is there while the ones before it run.
+    input_peak = std::max({input_peak + count * left, first + (count - 1) * left, saved() + body.backward_transient});
   }
 };
 
 // Parameters of a pipeline rank, and its largest bodies: all that its resident memory depends on.
 struct RankParameters {
-  double all = 0.0, gemm = 0.0;
+  StateElements all, gemm;
   double largest_body = 0.0;  // elements of the largest body: what is gathered or reduced at once
 };
 RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank);
@@ -49,6 +58,9 @@ MemoryTerms resident_memory(const RankParameters& parameters,
                             const ParallelPlan& plan,
                             const Recipe& recipe,
                             const Framework& framework);
+
+// Bytes that a rank's offloaded states take on its host, before pinned buffers.
+double host_memory(const RankParameters& parameters, const ParallelPlan& plan, const Recipe& recipe);
 
 // Memory lost between blocks, for a peak of short-lived memory.
 std::int64_t fragmentation(std::int64_t short_lived, const Framework& framework);

@@ -18,10 +18,10 @@ namespace {
 constexpr std::array<std::string_view, 9> stream_names = {"compute", "tensor", "data",    "send_forward",
                                                           "send_backward", "context", "expert", "to_host",
                                                           "to_device"};
-constexpr std::array<std::string_view, 11> phase_names = {
+constexpr std::array<std::string_view, 12> phase_names = {
     "forward",         "backward",         "recompute",     "send_forward",  "send_backward",
     "gradient_reduce", "parameter_gather", "tied_gradient", "gradient_norm", "optimizer",
-    "offload"};
+    "offload",         "weight_gradient"};
 constexpr std::array<std::string_view, memory_terms> term_names = {
     "weights", "gradients",     "optimizer", "activations",  "logits",
     "buffers", "communicators", "context",   "fragmentation"};
@@ -237,8 +237,8 @@ void check_specs(const StepGraph& g, const std::vector<std::int64_t>& lines) {
   for (std::size_t i = 0; i < g.specs.size(); ++i) {
     const auto& s = g.specs[i];
     const bool has_chain = s.kind == OpKind::cell || s.kind == OpKind::host;
-    const auto chain = s.kind == OpKind::cell ? s.m : s.n;
-    if (has_chain && (chain < 0 || chain >= static_cast<std::int64_t>(g.chains.size()))) {
+    const auto chain = s.kind == OpKind::cell ? std::max(s.m, s.n - 1) : s.n;
+    if (has_chain && (chain < 0 || s.m < 0 || s.n < 0 || chain >= static_cast<std::int64_t>(g.chains.size()))) {
       throw InputError(fmt::format("step graph: line {}: {}: found chain {}, expected one of the {} that stand in the text",
                                    lines[i], s.name, chain, g.chains.size()));
     }
@@ -252,11 +252,22 @@ void check_specs(const StepGraph& g, const std::vector<std::int64_t>& lines) {
 }  // namespace
 
 std::string_view name_of(Stream stream) { return stream_names[static_cast<std::size_t>(stream)]; }
+Stream stream_of(const CommGroup& group) {
+  if (group.name == "cp") return Stream::context;
+  return group.name == "ep" ? Stream::expert : Stream::tensor;
+}
+
 std::string_view name_of(Phase phase) { return phase_names[static_cast<std::size_t>(phase)]; }
 std::string_view name_of(MemoryTerm term) { return term_names[static_cast<std::size_t>(term)]; }
 
 std::string to_text(const OpKey& key) {
   return fmt::format("{} {} {} {} {}", key.stage, key.layer, name_of(key.phase), key.slot, key.micro_batch);
+}
+
+std::vector<std::size_t> StepGraph::chains_of(const OpSpec& cell) {
+  std::vector<std::size_t> out{static_cast<std::size_t>(cell.m)};
+  if (cell.n > 0) out.push_back(static_cast<std::size_t>(cell.n - 1));
+  return out;
 }
 
 Flops StepGraph::flops(std::int32_t rank) const {
@@ -278,8 +289,10 @@ Bytes StepGraph::bytes(std::int32_t rank, OpKind collective) const {
     const auto& s = specs[spec[op]];
     if (s.kind == collective) sum += s.bytes;
     if (s.kind != OpKind::cell) continue;
-    for (const auto& c : chains[static_cast<std::size_t>(s.m)]) {
-      if (specs[c.spec].kind == collective) sum += specs[c.spec].bytes;
+    for (const auto chain : chains_of(s)) {
+      for (const auto& c : chains[chain]) {
+        if (specs[c.spec].kind == collective) sum += specs[c.spec].bytes;
+      }
     }
   }
   return sum;

@@ -31,6 +31,7 @@ enum class Phase : std::uint8_t {
   gradient_norm,
   optimizer,
   offload,
+  weight_gradient,
 };
 std::string_view name_of(Phase phase);
 
@@ -48,12 +49,16 @@ std::string to_text(const OpKey& key);
 
 // Ranks {first + i * stride} that communicate, in the numbering of the plan.
 struct CommGroup {
-  std::string name;  // "tp", "dp", "pp0>1", "tied", "world"
+  std::string name;  // "tp", "cp", "ep", "etp", "dp", "edp", "pp0>1", "tied", "world"; "dp.8" a part of a group
   std::int64_t first = 0, stride = 1, size = 1;
   bool operator==(const CommGroup&) const = default;
 };
 
-// The serial operations that one `cell` operation stands for (OpSpec::m is its index).
+// The queue on which collectives of a body run.
+Stream stream_of(const CommGroup& group);
+
+// The serial operations that one `cell` operation stands for (OpSpec::m is its index; of an overlapped pair, m that
+// of the forward and n - 1 that of the backward; n = 0 else).
 struct ChainOp {
   std::uint32_t spec = 0;
   bool recompute = false, overlaps_next = false;
@@ -111,6 +116,8 @@ struct StepGraph {
   }
   bool operator==(const StepGraph&) const = default;
 
+  // Indices of the chains that a cell stands for: one, or the forward's and the backward's of a pair.
+  static std::vector<std::size_t> chains_of(const OpSpec& cell);
   Flops flops(std::int32_t rank) const;                  // of a rank's operations, cells unrolled
   Bytes bytes(std::int32_t rank, OpKind collective) const;  // of a rank's collectives of a kind, cells unrolled
 };

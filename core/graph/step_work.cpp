@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/graph/state_traffic.h"
 #include "core/model/block_kind.h"
 
 namespace core {
@@ -60,7 +61,7 @@ void add_parameters(const Block& block, const ModelSpec& model, const BodyContex
     const bool routed = tensor.experts > 0;
     (routed ? body.expert_parameters : body.parameters) += n;
     if (!is_gemm_weight(block, tensor)) continue;
-    body.newton_schulz += newton_schulz_of(tensor, n);
+    (routed ? body.newton_schulz.experts : body.newton_schulz.dense) += newton_schulz_of(tensor, n);
     if (!context.high_precision) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
   }
 }
@@ -117,7 +118,10 @@ Body recompute_all(const Body& body) {
   for (auto& op : backward) op.recompute = true;
   append(backward, body.backward);
   out.backward = std::move(backward);
-  for (const auto& s : body.saved) out.backward_transient += s.bytes;
+  for (const auto& s : body.saved) {
+    out.backward_transient += s.bytes;
+    if (s.for_weights) out.held_inputs += s.bytes;
+  }
   out.saved = {{"layer input", body.input, 0, false}};
   return out;
 }
@@ -139,7 +143,9 @@ Body recompute_modules(const Body& body, Modules set) {
     out.backward.push_back(op);
   }
   for (const auto& s : body.saved) {
-    if ((s.dropped_by & set) != 0) out.backward_transient += s.bytes;
+    if ((s.dropped_by & set) == 0) continue;
+    out.backward_transient += s.bytes;
+    if (s.for_weights) out.held_inputs += s.bytes;
   }
   std::erase_if(out.saved, [&](const SavedTensor& s) { return (s.dropped_by & set) != 0; });
   return out;
@@ -159,8 +165,8 @@ class Bodies {
   }
   std::uint16_t layer(const ModelSpec& model, const ModelBodies& bodies, std::size_t layer, Recompute recompute,
                       Modules set) {
-    const auto kind = model.layer_kind[layer];
-    const auto name = model.kinds[kind].name + std::to_string(kind) + "/" + std::string(name_of(recompute));
+    const auto kind = body_of_layer(model, work_.recipe, layer);
+    const auto name = model.kinds[model.layer_kind[layer]].name + std::to_string(kind) + "/" + std::string(name_of(recompute));
     for (std::size_t i = 0; i < work_.body_names.size(); ++i) {
       if (work_.body_names[i] == name) return static_cast<std::uint16_t>(i);
     }
@@ -171,12 +177,33 @@ class Bodies {
   StepWork& work_;
 };
 
+// Layers of a recursive model run `loops` times: their weights count once.
+void run_again(StepWork& work, std::size_t stage, std::int64_t loops) {
+  if (loops == 1) return;
+  auto& bodies = work.stages[stage].bodies;
+  const auto first = std::find_if(bodies.begin(), bodies.end(), [&](std::uint16_t b) { return work.body_names[b] != "embedding"; });
+  const std::vector<std::uint16_t> layers(first, bodies.end());
+  for (std::int64_t loop = 1; loop < loops; ++loop) {
+    for (const auto layer : layers) {
+      auto again = work.bodies[layer];
+      again.parameters = again.gemm_parameters = again.expert_parameters = again.expert_gemm_parameters = 0.0;
+      again.newton_schulz = {};
+      bodies.push_back(Bodies(work).index(work.body_names[layer] + "/again", again));
+    }
+  }
+}
+
 Recompute recompute_of(const ParallelPlan& plan, std::int64_t layer_in_stage) {
   if (plan.recompute != Recompute::full || plan.recompute_layers == 0) return plan.recompute;
   return layer_in_stage < plan.recompute_layers ? Recompute::full : Recompute::none;
 }
 
 }  // namespace
+
+// A V brings the last stage back to the first rank, and both ways each end has the first and the last.
+bool tied_copy(const ModelSpec& model, const ParallelPlan& plan, Placement placement) {
+  return model.tied_embeddings && plan.pp > 1 && placement == Placement::loop;
+}
 
 std::int64_t padded_vocab(std::int64_t vocab, const BodyContext& context) {
   const auto multiple = context.vocab_multiple * context.tp;
@@ -201,7 +228,9 @@ BodyContext body_context(const ParallelPlan& plan,
   c.seq = seq;
   c.attention = attention;
   c.recipe = &recipe;
-  c.gathered_weights = plan.zero >= 3 && plan.dp > 1;
+  const StateTraffic traffic(plan, recipe);
+  c.gathered_weights = traffic.dense().parameters > 1;
+  c.gathered_expert_weights = traffic.experts().parameters > 1;
   c.dropout_hidden = model.hidden_dropout > 0.0;
   c.dropout_attention = model.attention_dropout > 0.0;
   c.loss = plan.loss;
@@ -217,8 +246,15 @@ BodyContext body_context(const ParallelPlan& plan,
 
 ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
   ModelBodies out;
-  for (const auto& kind : model.kinds) {
-    out.kinds.push_back(lower_blocks(kind.blocks, model, context, kind.parallel_residual));
+  BodyContext kept = context;
+  const auto add_kinds = [&] {
+    for (const auto& kind : model.kinds) out.kinds.push_back(lower_blocks(kind.blocks, model, kept, kind.parallel_residual));
+  };
+  add_kinds();
+  kept.high_precision = true;
+  if (context.recipe->high_first + context.recipe->high_last > 0) add_kinds();
+  for (const auto& module : model.mtp) {
+    out.mtp.push_back(lower_blocks(module.blocks, model, context, module.parallel_residual));
   }
   out.embedding = lower_blocks(model.embedding, model, context, false);
   out.output = lower_blocks(model.output, model, context, false);
@@ -231,6 +267,11 @@ ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
   return out;
 }
 
+std::size_t body_of_layer(const ModelSpec& model, const Recipe& recipe, std::size_t layer) {
+  const bool high = recipe.keeps_high(static_cast<std::int64_t>(layer), model.layers());
+  return model.layer_kind[layer] + (high ? model.kinds.size() : 0);
+}
+
 Body with_recompute(const Body& body, Recompute recompute, Modules set) {
   switch (recompute) {
     case Recompute::none: return body;
@@ -241,38 +282,28 @@ Body with_recompute(const Body& body, Recompute recompute, Modules set) {
   CORE_ASSERT(false);
 }
 
-double StepWork::parameters_of_stage(std::size_t stage) const {
-  double sum = 0.0;
-  for (const auto body : stages[stage].bodies) sum += bodies[body].parameters;
+StateElements StepWork::parameters_of(std::size_t stage, BodyRange range) const {
+  StateElements sum;
+  for (auto i = range.begin; i < range.end; ++i) sum += bodies[stages[stage].bodies[i]].elements();
   return sum;
 }
 
-double StepWork::parameters_of_rank(std::int64_t pipeline_rank) const {
-  double sum = 0.0;
-  for (auto s = pipeline_rank; s < plan.stages(); s += plan.pp) {
-    sum += parameters_of_stage(static_cast<std::size_t>(s));
-  }
+StateElements StepWork::parameters_of_stage(std::size_t stage) const {
+  return parameters_of(stage, {0, stages[stage].bodies.size()});
+}
+
+StateElements StepWork::parameters_of_rank(std::int64_t pipeline_rank) const {
+  StateElements sum;
+  for (const auto s : stages_of_rank(pipeline_rank)) sum += parameters_of_stage(static_cast<std::size_t>(s));
   return sum;
 }
 
-double StepWork::gemm_parameters_of_rank(std::int64_t pipeline_rank) const {
-  double sum = 0.0;
-  for (auto s = pipeline_rank; s < plan.stages(); s += plan.pp) {
-    for (const auto body : stages[static_cast<std::size_t>(s)].bodies) sum += bodies[body].gemm_parameters;
+OptimizerElements StepWork::optimizer_elements_of_rank(std::int64_t pipeline_rank) const {
+  OptimizerElements sum;
+  for (const auto s : stages_of_rank(pipeline_rank)) {
+    for (const auto body : stages[static_cast<std::size_t>(s)].bodies) sum += bodies[body].optimizer_elements();
   }
   return sum;
-}
-
-OptimizerShare StepWork::optimizer_share_of_rank(std::int64_t pipeline_rank) const {
-  OptimizerShare share;
-  for (auto s = pipeline_rank; s < plan.stages(); s += plan.pp) {
-    for (const auto body : stages[static_cast<std::size_t>(s)].bodies) {
-      share.parameters += bodies[body].parameters;
-      share.matrices += bodies[body].gemm_parameters;
-      share.newton_schulz += bodies[body].newton_schulz;
-    }
-  }
-  return share;
 }
 
 StepWork step_work(const ModelSpec& model,
@@ -298,7 +329,8 @@ StepWork step_work(const ModelSpec& model,
   work.model = model.name;
   work.hidden = model.hidden;
   work.seq = seq;
-  work.tied_copy = model.tied_embeddings && plan.pp > 1;
+  work.placement = find_schedule(plan.schedule)->placement;
+  work.tied_copy = tied_copy(model, plan, work.placement);
   const auto layers = layers_of_stages(plan, model.layers());
   work.stages.resize(static_cast<std::size_t>(plan.stages()));
   Bodies index(work);
@@ -310,6 +342,7 @@ StepWork step_work(const ModelSpec& model,
       const auto recompute = recompute_of(plan, i);
       work.stages[s].bodies.push_back(index.layer(model, bodies, layer++, recompute, plan.modules_of(recompute)));
     }
+    run_again(work, s, model.loops);
   }
   // Tied on one stage: the table is the embedding's. On two: the last holds a copy, kept equal by an all-reduce.
   Body output = bodies.output;
@@ -318,6 +351,11 @@ StepWork step_work(const ModelSpec& model,
     work.tied_parameters = bodies.output_table;
   }
   work.stages.back().bodies.push_back(index.index("output", output));
+  for (std::size_t i = 0; i < bodies.mtp.size(); ++i) {
+    const auto recompute = plan.recompute_layers > 0 ? Recompute::none : plan.recompute;
+    work.stages.back().bodies.push_back(index.index("mtp" + std::to_string(i),
+                                                    with_recompute(bodies.mtp[i], recompute, plan.modules_of(recompute))));
+  }
   // A layer's input is what stages send.
   work.send_bytes = bodies.kinds.front().input.value;
   return work;
@@ -327,12 +365,12 @@ std::vector<BodyRange> buckets_of(const StepWork& work, std::size_t stage, bool 
   const auto& bodies = work.stages[stage].bodies;
   if (!overlapped) return {{0, bodies.size()}};
   const double least = std::max(work.framework.bucket_parameters,
-                                work.framework.bucket_parameters_per_rank * static_cast<double>(work.plan.dp));
+                                work.framework.bucket_parameters_per_rank * static_cast<double>(work.plan.replicas()));
   std::vector<BodyRange> out;
   double sum = 0.0;
   std::size_t end = bodies.size();
   for (std::size_t i = bodies.size(); i-- > 0;) {
-    sum += work.bodies[bodies[i]].parameters;
+    sum += work.bodies[bodies[i]].all_parameters();
     if (sum >= least || i == 0) {
       out.push_back({i, end});
       end = i;

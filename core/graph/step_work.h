@@ -6,8 +6,10 @@
 
 #include "core/framework.h"
 #include "core/graph/body.h"
+#include "core/graph/state_traffic.h"
 #include "core/model/model.h"
 #include "core/plan/plan.h"
+#include "core/plan/schedule.h"
 #include "core/recipe.h"
 
 namespace core {
@@ -16,9 +18,13 @@ namespace core {
 // many plans share.
 struct ModelBodies {
   Body embedding, output;       // output: final norm, output layer, loss; parameters without the output table
-  std::vector<Body> kinds;      // by ModelSpec::kinds
+  std::vector<Body> kinds;      // by ModelSpec::kinds, and once more as kept high where the recipe keeps some layers so
+  std::vector<Body> mtp;        // by ModelSpec::mtp
   double output_table = 0.0;    // elements of the output layer's table on a rank (a copy of the embedding when tied)
 };
+
+// Whether a tied table has a copy on another pipeline rank than the embedding's.
+bool tied_copy(const ModelSpec& model, const ParallelPlan& plan, Placement placement);
 
 BodyContext body_context(const ParallelPlan& plan,
                          const Recipe& recipe,
@@ -27,10 +33,17 @@ BodyContext body_context(const ParallelPlan& plan,
                          std::int64_t seq,
                          AttentionKernel attention);
 ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context);
+// Index of a layer's body into ModelBodies::kinds.
+std::size_t body_of_layer(const ModelSpec& model, const Recipe& recipe, std::size_t layer);
 
 // A layer's body with recompute: full keeps only the input and repeats the forward operations before the backward ones;
 // selective and modules drop what the modules of the set save, and repeat it before the backward operations of its block.
 Body with_recompute(const Body& body, Recompute recompute, Modules set);
+
+// Bodies [begin, end) of a stage.
+struct BodyRange {
+  std::size_t begin = 0, end = 0;
+};
 
 // A virtual stage: the bodies it runs, in model order.
 struct VirtualStage {
@@ -50,13 +63,19 @@ struct StepWork {
   double tied_parameters = 0.0;      // elements of it on a rank
   std::vector<Body> bodies;          // distinct, recompute applied
   std::vector<std::string> body_names;
-  std::vector<VirtualStage> stages;  // pp * vpp
+  std::vector<VirtualStage> stages;  // of the model: pp * vpp
+  Placement placement = Placement::loop;
   double send_bytes = 0.0;           // one micro-batch's activation between stages, on one rank
 
-  double parameters_of_stage(std::size_t stage) const;
-  double parameters_of_rank(std::int64_t pipeline_rank) const;
-  double gemm_parameters_of_rank(std::int64_t pipeline_rank) const;
-  OptimizerShare optimizer_share_of_rank(std::int64_t pipeline_rank) const;  // before data parallelism shares it out
+  // Stages of the model that a pipeline rank holds.
+  std::vector<std::int64_t> stages_of_rank(std::int64_t pipeline_rank) const {
+    return model_stages_of_rank(placement, plan.pp, plan.stages(), pipeline_rank);
+  }
+  // Parameters of some bodies of a stage, of all of them, of all that a rank holds.
+  StateElements parameters_of(std::size_t stage, BodyRange range) const;
+  StateElements parameters_of_stage(std::size_t stage) const;
+  StateElements parameters_of_rank(std::int64_t pipeline_rank) const;
+  OptimizerElements optimizer_elements_of_rank(std::int64_t pipeline_rank) const;
 };
 
 // Requires a legal plan (why_not gives nothing).
@@ -74,11 +93,7 @@ StepWork step_work(const ModelSpec& model,
                    const Framework& framework,
                    std::int64_t seq);
 
-// Buckets of a stage's gradients (and of the parameters gathered in their place): ranges [begin, end) of its bodies, from
-// the last to the first, each at least the framework's bucket size. One bucket where nothing overlaps.
-struct BodyRange {
-  std::size_t begin = 0, end = 0;
-};
+// Buckets of a stage's gradients (and of the parameters gathered in their place): ranges of its bodies, from the last to the first, each at least the framework's bucket size. One bucket where nothing overlaps.
 std::vector<BodyRange> buckets_of(const StepWork& work, std::size_t stage, bool overlapped);
 
 }  // namespace core

@@ -68,6 +68,7 @@ struct Schedule {
   Placement placement = Placement::loop;
   bool splits_backward = false;  // has I and W cells
   bool pairs = false;            // has overlapped pairs
+  bool pairs_input_gradients = false;  // of a forward and an I, not of a whole backward
   // Virtual stages a rank in the plan: nothing = any that why_not allows (interleaved); 1 or 2 else.
   std::optional<std::int64_t> stages_a_rank = 1;
 };

@@ -1,9 +1,11 @@
 #include "simulator/cost/prices.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/error.h"
+#include "core/graph/interleave.h"
 
 namespace simulator {
 
@@ -11,6 +13,8 @@ namespace {
 
 using core::OpKind;
 using core::SimTime;
+
+constexpr std::uint32_t mark_shift = 30, expert_mark = 3, spec_mask = (1u << mark_shift) - 1;
 
 }  // namespace
 
@@ -34,29 +38,74 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
   return price;
 }
 
-SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<SimTime>& durations) {
-  // Mirrors the lanes of core/graph/lower.cpp.
-  SimTime compute = 0, tensor = 0, last = 0, join = 0, beside = -1;
-  for (const auto& op : chain) {
-    const auto duration = durations[op.spec & ~(1u << 31)];
-    if ((op.spec >> 31) == 0) {
-      const auto start = std::max(compute, join);
-      join = beside >= 0 ? beside : 0;
-      beside = -1;
-      compute = last = start + duration;
+namespace {
+
+// What the next operation of a chain waits for, as a lane of core/graph/graph_writer.h.
+struct ChainLane {
+  SimTime last = 0, join = 0, beside = -1;
+  SimTime end() const { return std::max({last, join, beside}); }
+};
+
+// The queues of a rank that chains run on.
+struct ChainQueues {
+  SimTime compute = 0;
+  std::array<SimTime, 4> collectives{};  // by mark
+
+  void run(ChainLane& lane, const core::ChainOp& op, SimTime duration) {
+    const auto mark = op.spec >> mark_shift;
+    if (mark == 0) {
+      const auto start = std::max(compute, lane.join);
+      lane.join = lane.beside >= 0 ? lane.beside : 0;
+      lane.beside = -1;
+      compute = lane.last = start + duration;
+      return;
+    }
+    const auto end = std::max({collectives[mark], lane.last, lane.join}) + duration;
+    collectives[mark] = end;
+    lane.join = 0;
+    if (op.overlaps_next) {
+      if (lane.beside >= 0) lane.join = lane.beside;
+      lane.beside = end;
     } else {
-      const auto end = std::max({tensor, last, join}) + duration;
-      tensor = end;
-      join = 0;
-      if (op.overlaps_next) {
-        if (beside >= 0) join = beside;
-        beside = end;
-      } else {
-        join = last = end;
-      }
+      lane.join = lane.last = end;
     }
   }
-  return std::max({compute, last, join, beside});
+};
+
+bool hands_over(const core::ChainOp& op) { return op.spec >> mark_shift == expert_mark && !op.overlaps_next; }
+
+}  // namespace
+
+std::uint32_t chain_mark(core::Stream stream) {
+  switch (stream) {
+    case core::Stream::tensor: return 1u << mark_shift;
+    case core::Stream::context: return 2u << mark_shift;
+    case core::Stream::expert: return expert_mark << mark_shift;
+    default: return 0;
+  }
+}
+
+SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<SimTime>& durations) {
+  ChainQueues queues;
+  ChainLane lane;
+  for (const auto& op : chain) queues.run(lane, op, durations[op.spec & spec_mask]);
+  return std::max(queues.compute, lane.end());
+}
+
+SimTime pair_time(const std::vector<core::ChainOp>& forward,
+                  const std::vector<core::ChainOp>& backward,
+                  const std::vector<SimTime>& forward_durations,
+                  const std::vector<SimTime>& backward_durations) {
+  ChainQueues queues;
+  ChainLane forward_lane, backward_lane;
+  for (const auto& next : core::interleave(
+           backward.size(), [&](std::size_t i) { return hands_over(backward[i]); }, forward.size(),
+           [&](std::size_t i) { return hands_over(forward[i]); })) {
+    const auto& op = next.is_forward ? forward[next.index] : backward[next.index];
+    queues.run(next.is_forward ? forward_lane : backward_lane, op,
+               (next.is_forward ? forward_durations : backward_durations)[op.spec & spec_mask]);
+  }
+  return std::max({queues.compute, forward_lane.end(), backward_lane.end()});
 }
 
 double kernel_share(SimTime kernels, SimTime time) {
@@ -85,7 +134,8 @@ namespace {
 std::vector<core::ChainOp> marked(const std::vector<core::ChainOp>& chain, const core::StepGraph& graph) {
   auto out = chain;
   for (auto& op : out) {
-    if (graph.specs[op.spec].group >= 0) op.spec |= 1u << 31;
+    const auto group = graph.specs[op.spec].group;
+    if (group >= 0) op.spec |= chain_mark(core::stream_of(graph.groups[static_cast<std::size_t>(group)]));
   }
   return out;
 }
@@ -98,6 +148,13 @@ Origin chain_origin(const std::vector<core::ChainOp>& chain, const std::vector<P
 }
 
 }  // namespace
+
+SimTime cell_time(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<SimTime>& durations) {
+  const auto chains = core::StepGraph::chains_of(cell);
+  const auto first = marked(graph.chains[chains.front()], graph);
+  if (chains.size() == 1) return chain_time(first, durations);
+  return pair_time(first, marked(graph.chains[chains.back()], graph), durations, durations);
+}
 
 std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machine, const core::Framework& framework) {
   std::vector<Price> prices(graph.specs.size());
@@ -117,14 +174,17 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const auto& spec = graph.specs[i];
     if (spec.kind != OpKind::cell) continue;
-    const auto& chain = graph.chains[static_cast<std::size_t>(spec.m)];
     SimTime kernels = 0;
-    for (const auto& op : chain) {
+    std::vector<core::ChainOp> all;
+    for (const auto chain : core::StepGraph::chains_of(spec)) {
+      all.insert(all.end(), graph.chains[chain].begin(), graph.chains[chain].end());
+    }
+    for (const auto& op : all) {
       const auto& part = graph.specs[op.spec];
       if (part.group < 0 && part.kind != OpKind::host) kernels += durations[op.spec];
     }
-    const auto time = chain_time(marked(chain, graph), durations);
-    prices[i] = {time, chain_origin(chain, prices), {}, kernel_share(kernels, time)};
+    const auto time = cell_time(graph, spec, durations);
+    prices[i] = {time, chain_origin(all, prices), {}, kernel_share(kernels, time)};
   }
   return prices;
 }

@@ -34,7 +34,17 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
 
 // Time of serial operations, as the engine runs them: kernels one after another, collectives between them, those that
 // overlap beside the next kernel.
+// Specs of collectives bear the mark of their queue.
 core::SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<core::SimTime>& durations);
+// The mark of an operation's queue, to be joined to its spec; 0 for kernels.
+std::uint32_t chain_mark(core::Stream stream);
+// Time of a forward and a backward chain that overlap, queued as core::interleave says.
+core::SimTime pair_time(const std::vector<core::ChainOp>& forward,
+                        const std::vector<core::ChainOp>& backward,
+                        const std::vector<core::SimTime>& forward_durations,
+                        const std::vector<core::SimTime>& backward_durations);
+// Time of a cell of a graph from the durations of its specs.
+core::SimTime cell_time(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<core::SimTime>& durations);
 
 // Share of a chain's time in which its kernels run; waiting for the host is none. 1 where it takes no time.
 double kernel_share(core::SimTime kernels, core::SimTime time);

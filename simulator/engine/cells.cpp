@@ -32,9 +32,15 @@ void CellRunner::prepare(const ScheduleTable& table, const CellTimes& times) {
     rank.ahead = {};
     rank.limit = table.ranks[r].size();
   }
-  forward_arrival_.assign(stages * static_cast<std::size_t>(micro_batches_), -1);
-  backward_arrival_.assign(stages * static_cast<std::size_t>(micro_batches_), -1);
-  for (std::int64_t m = 0; m < micro_batches_; ++m) forward_arrival_[static_cast<std::size_t>(m)] = 0;
+  const auto m = static_cast<std::size_t>(micro_batches_);
+  forward_arrival_.assign(stages * m, -1);
+  backward_arrival_.assign(stages * m, -1);
+  model_stage_.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    model_stage_[s] = static_cast<std::size_t>(table.model_stage(static_cast<std::int64_t>(s)));
+    if (!table.is_first(static_cast<std::int64_t>(s))) continue;
+    std::fill_n(forward_arrival_.begin() + static_cast<std::ptrdiff_t>(s * m), m, 0);
+  }
   forward_done_.assign(stages, 0);
   backward_done_.assign(stages, 0);
   first_forward_.assign(stages, -1);
@@ -58,7 +64,8 @@ void CellRunner::find_edges(const ScheduleTable& table) {
     }
     left = table.vpp;
     for (auto a = rank.rbegin(); a != rank.rend() && left > 0; ++a) {
-      if (a->kind == Action::Kind::forward || last_backward_[a->stage] >= 0) continue;
+      const bool completes = a->kind == Action::Kind::backward || a->kind == Action::Kind::weight_gradient;
+      if (!completes || last_backward_[a->stage] >= 0) continue;
       last_backward_[a->stage] = a->micro_batch;
       --left;
     }
@@ -66,12 +73,39 @@ void CellRunner::find_edges(const ScheduleTable& table) {
   }
 }
 
-const std::vector<Piece>& CellRunner::pieces_of(const Action& a, const CellTimes& times) const {
-  const bool forward = a.kind == Action::Kind::forward;
-  const auto& edge = (forward ? times.first_forward : times.last_backward)[a.stage];
-  const auto micro_batch = (forward ? first_forward_ : last_backward_)[a.stage];
-  if (!edge.empty() && micro_batch == static_cast<std::int64_t>(a.micro_batch)) return edge;
-  return (forward ? times.forward : times.backward)[a.stage];
+const Pieces& CellRunner::pieces_of(const Action& a, const CellTimes& times) const {
+  const auto s = model_stage_[a.stage];
+  const auto micro_batch = static_cast<std::int64_t>(a.micro_batch);
+  switch (a.kind) {
+    case Action::Kind::forward:
+      return first_forward_[a.stage] == micro_batch && !times.first_forward[s].empty() ? times.first_forward[s]
+                                                                                       : times.forward[s];
+    case Action::Kind::backward:
+      return last_backward_[a.stage] == micro_batch && !times.last_backward[s].empty() ? times.last_backward[s]
+                                                                                       : times.backward[s];
+    case Action::Kind::input_gradient: return times.input_gradient[s];
+    case Action::Kind::weight_gradient:
+      return last_backward_[a.stage] == micro_batch && !times.last_weight_gradient[s].empty()
+                 ? times.last_weight_gradient[s]
+                 : times.weight_gradient[s];
+  }
+  CORE_ASSERT(false);
+}
+
+// The computation of two actions that overlap; null where communication stands between the bodies of one of them.
+const Piece* CellRunner::pair_of(const Action& a, const Action& b, const CellTimes& times) const {
+  const auto plain = [](const Pieces& pieces) {
+    return pieces.size() <= 1 && (pieces.empty() || (pieces.front().gathers.empty() && pieces.front().reduces.empty()));
+  };
+  if (times.sharded || !plain(pieces_of(a, times)) || !plain(pieces_of(b, times))) return nullptr;
+  const auto& forward = a.kind == Action::Kind::forward ? a : b;
+  const auto& backward = a.kind == Action::Kind::forward ? b : a;
+  CORE_ASSERT((backward.kind == Action::Kind::input_gradient) == times.pairs_have_input_gradient);
+  return &times.pairs[model_stage_[forward.stage] * times.forward.size() + model_stage_[backward.stage]];
+}
+
+void CellRunner::queue(Rank& rank, const CommTimes& gathers) {
+  for (const auto& time : gathers) rank.data.push_back({time * full_rate, &time + 1 == gathers.end()});
 }
 
 // What a rank gathers before it has done anything.
@@ -82,16 +116,19 @@ void CellRunner::queue_gathers(const ScheduleTable& table, const CellTimes& time
     return;
   }
   auto left = table.vpp;
-  for (auto s = r; s < times.first_forward.size(); s += ranks_.size()) {
-    if (times.first_forward[s].empty()) --left;
+  for (std::size_t s = 0; s < model_stage_.size(); ++s) {
+    if (table.rank_of(static_cast<std::int64_t>(s)) == static_cast<std::int64_t>(r) &&
+        times.first_forward[model_stage_[s]].empty()) {
+      --left;
+    }
   }
   for (auto a = table.ranks[r].begin(); a != table.ranks[r].end() && left > 0; ++a) {
+    const bool is_edge = a->kind == Action::Kind::forward && !times.first_forward[model_stage_[a->stage]].empty() &&
+                         first_forward_[a->stage] == static_cast<std::int64_t>(a->micro_batch);
     // The queue is in order: a reduction ahead of a gather would hold it up. Schedules run all stages forward first.
-    CORE_ASSERT(a->kind == Action::Kind::forward);
-    if (times.first_forward[a->stage].empty() || first_forward_[a->stage] != static_cast<std::int64_t>(a->micro_batch)) continue;
-    for (const auto& piece : times.first_forward[a->stage]) {
-      if (piece.gather >= 0) ranks_[r].data.push_back({piece.gather * full_rate, true});
-    }
+    CORE_ASSERT(is_edge || a->kind == Action::Kind::forward || pieces_of(*a, times).front().reduces.empty());
+    if (!is_edge) continue;
+    for (const auto& piece : times.first_forward[model_stage_[a->stage]]) queue(ranks_[r], piece.gathers);
     --left;
   }
 }
@@ -100,9 +137,10 @@ void CellRunner::queue_next_gather(const ScheduleTable& table, const CellTimes& 
   auto& rank = ranks_[r];
   auto& [action, piece] = rank.ahead;
   for (; action < table.ranks[r].size(); ++action, piece = 0) {
+    if (table.ranks[r][action].kind == Action::Kind::weight_gradient) continue;
     const auto& pieces = pieces_of(table.ranks[r][action], times);
     if (piece == pieces.size()) continue;
-    rank.data.push_back({pieces[piece++].gather * full_rate, true});
+    queue(rank, pieces[piece++].gathers);
     return;
   }
 }
@@ -124,45 +162,81 @@ SimTime CellRunner::run_data(Rank& rank, SimTime until, bool for_gather) {
   return std::max(now, until);
 }
 
-// The pieces of an action one after another. While a piece computes, the data-parallel queue runs beside it, both at reduced
-// rates; else the queue runs alone.
+// While a piece computes, the data-parallel queue runs beside it, both at reduced rates; else the queue runs alone.
+void CellRunner::run_piece(Rank& rank, const Piece& piece, SimTime arrival) {
+  const bool gathers = !piece.gathers.empty();
+  auto now = rank.idle() ? std::max(rank.compute, arrival) : run_data(rank, std::max(rank.compute, arrival), gathers);
+  if (gathers) {
+    CORE_ASSERT(rank.gathered > 0);
+    --rank.gathered;
+  }
+  auto left = piece.compute * full_rate;
+  while (left > 0 && !rank.idle()) {
+    auto& work = rank.data[rank.head].work;
+    const auto compute = time_of(left, piece.rates.compute), data = time_of(work, piece.rates.communication);
+    if (compute < data) {
+      work -= compute * piece.rates.communication;
+      now += compute;
+      left = 0;
+    } else {
+      left = std::max<SimTime>(0, left - data * piece.rates.compute);
+      now += data;
+      rank.finish_collective();
+    }
+  }
+  rank.compute = now + time_of(left, full_rate);
+  for (const auto reduce : piece.reduces) rank.data.push_back({reduce * full_rate, false});
+}
+
+// The pieces of an action one after another.
 void CellRunner::run_pieces(const ScheduleTable& table, const CellTimes& times, std::size_t r,
-                            const std::vector<Piece>& pieces, SimTime arrival) {
+                            const Pieces& pieces, SimTime arrival) {
   auto& rank = ranks_[r];
+  const bool needs_parameters = table.ranks[r][rank.next].kind != Action::Kind::weight_gradient;
   for (const auto& piece : pieces) {
-    const bool gathers = piece.gather >= 0;
-    auto now = rank.idle() ? std::max(rank.compute, arrival) : run_data(rank, std::max(rank.compute, arrival), gathers);
-    if (gathers) {
-      CORE_ASSERT(rank.gathered > 0);
-      --rank.gathered;
-    }
-    auto left = piece.compute * full_rate;
-    while (left > 0 && !rank.idle()) {
-      auto& work = rank.data[rank.head].work;
-      const auto compute = time_of(left, piece.rates.compute), data = time_of(work, piece.rates.communication);
-      if (compute < data) {
-        work -= compute * piece.rates.communication;
-        now += compute;
-        left = 0;
-      } else {
-        left = std::max<SimTime>(0, left - data * piece.rates.compute);
-        now += data;
-        rank.finish_collective();
-      }
-    }
-    rank.compute = now + time_of(left, full_rate);
-    if (piece.reduce >= 0) rank.data.push_back({piece.reduce * full_rate, false});
-    if (times.sharded) queue_next_gather(table, times, r);
+    run_piece(rank, piece, arrival);
+    if (times.sharded && needs_parameters) queue_next_gather(table, times, r);
   }
   // An action without work waits for its message all the same.
   if (pieces.empty()) rank.compute = run_data(rank, std::max(rank.compute, arrival), false);
 }
 
+// When what an action needs has come; -1 = not yet.
+SimTime CellRunner::arrival_of(const ScheduleTable& table, const Action& a) const {
+  const auto at = a.stage * static_cast<std::size_t>(micro_batches_) + a.micro_batch;
+  if (a.kind == Action::Kind::weight_gradient) return 0;
+  (void)table;
+  return (a.kind == Action::Kind::forward ? forward_arrival_ : backward_arrival_)[at];
+}
+
+// What an action's end means for others.
+void CellRunner::deliver(const ScheduleTable& table, const CellTimes& times, std::size_t r, const Action& a) {
+  if (a.kind == Action::Kind::weight_gradient) return;
+  auto& rank = ranks_[r];
+  const auto m = static_cast<std::size_t>(micro_batches_);
+  const auto at = a.stage * m + a.micro_batch;
+  const bool forward = a.kind == Action::Kind::forward;
+  ++(forward ? forward_done_ : backward_done_)[a.stage];
+  if (forward && table.is_last(a.stage)) {
+    backward_arrival_[at] = 0;
+    return;
+  }
+  if (!forward && table.is_first(a.stage)) return;
+  auto& arrival = forward ? forward_arrival_[at + m] : backward_arrival_[at - m];
+  const auto to = static_cast<std::size_t>(table.rank_of(forward ? a.stage + 1 : a.stage - 1));
+  if (to == r) {
+    arrival = 0;  // the compute queue orders them
+    return;
+  }
+  const auto up = to == (r + 1) % ranks_.size() && (table.placement == core::Placement::loop ? forward : to > r);
+  auto& clock = forward ? rank.send_forward : rank.send_backward;
+  clock = std::max(clock, rank.compute) + (up ? times.send_up[r] : times.send_down[to]);
+  arrival = clock;
+}
+
 // Lets each rank run as far as its messages and its limit allow; false when all stand still before their limits.
 bool CellRunner::advance(const ScheduleTable& table, const CellTimes& times) {
-  const auto last_stage = static_cast<std::size_t>(table.stages() - 1);
   const auto pp = table.ranks.size();
-  const auto m = static_cast<std::size_t>(micro_batches_);
   bool moved = true;
   while (moved) {
     moved = false;
@@ -172,53 +246,62 @@ bool CellRunner::advance(const ScheduleTable& table, const CellTimes& times) {
       const auto before = rank.next;
       while (rank.next < rank.limit) {
         const auto& a = actions[rank.next];
-        const std::size_t stage = a.stage, at = stage * m + a.micro_batch;
-        const bool forward = a.kind == Action::Kind::forward;
-        const auto arrival = (forward ? forward_arrival_ : backward_arrival_)[at];
+        auto arrival = arrival_of(table, a);
         if (arrival < 0) break;
-        run_pieces(table, times, r, pieces_of(a, times), arrival);
-        if (forward) {
-          if (stage == last_stage) {
-            backward_arrival_[at] = 0;
+        if (a.with_next) {
+          const auto& b = actions[rank.next + 1];
+          const auto other = arrival_of(table, b);
+          if (other < 0) break;
+          arrival = std::max(arrival, other);
+          if (const auto* pair = pair_of(a, b, times)) {
+            run_piece(rank, *pair, arrival);
           } else {
-            rank.send_forward = std::max(rank.send_forward, rank.compute) + times.send_forward[r];
-            forward_arrival_[at + m] = rank.send_forward;
+            run_pieces(table, times, r, pieces_of(a, times), arrival);
+            ++rank.next;
+            run_pieces(table, times, r, pieces_of(b, times), arrival);
+            --rank.next;
           }
-          ++forward_done_[stage];
-        } else {
-          if (stage > 0) {
-            rank.send_backward = std::max(rank.send_backward, rank.compute) + times.send_backward[(r + pp - 1) % pp];
-            backward_arrival_[at - m] = rank.send_backward;
-          }
-          ++backward_done_[stage];
+          deliver(table, times, r, a);
+          deliver(table, times, r, b);
+          rank.next += 2;
+          continue;
         }
+        run_pieces(table, times, r, pieces_of(a, times), arrival);
+        deliver(table, times, r, a);
         ++rank.next;
       }
       cells_ += static_cast<std::int64_t>(rank.next - before);
       moved = moved || rank.next != before;
     }
   }
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.next == rank.limit; });
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.next >= rank.limit; });
 }
 
 SimTime CellRunner::finish(const ScheduleTable& table, const CellTimes& times) {
-  std::vector<SimTime> data(ranks_.size());
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+  const auto pp = ranks_.size();
+  std::vector<SimTime> data(pp);
+  for (std::size_t r = 0; r < pp; ++r) {
     data[r] = ranks_[r].compute;
     for (auto i = ranks_[r].head; i < ranks_[r].data.size(); ++i) data[r] += time_of(ranks_[r].data[i].work, full_rate);
     for (const auto reduce : times.final_reduce[r]) data[r] += reduce;
   }
   if (times.tied) data.front() = data.back() = std::max(data.front(), data.back()) + *times.tied;
+  for (std::size_t r = 0; r < times.copies_reduce.size(); ++r) {
+    data[r] = data[pp - 1 - r] = std::max(data[r], data[pp - 1 - r]) + times.copies_reduce[r];
+  }
   const auto norm = *std::max_element(data.begin(), data.end()) + times.norm;
-  auto makespan = norm;
+  SimTime makespan = times.post_validation ? 0 : norm;
   // Sends are received before the step can end, so that they end last only where they take longest of all.
   for (const auto& rank : ranks_) makespan = std::max({makespan, rank.send_forward, rank.send_backward});
+  std::vector<SimTime> end(pp);
   for (std::size_t r = 0; r < static_cast<std::size_t>(table.pp); ++r) {
-    auto end = norm + times.optimizer[r];
-    for (const auto gather : times.final_gather[r]) end += gather;
-    makespan = std::max(makespan, end);
+    end[r] = (times.post_validation ? data[r] : norm) + times.optimizer[r];
+    for (const auto gather : times.final_gather[r]) end[r] += gather;
   }
-  return makespan;
+  for (std::size_t r = 0; r < times.copies_gather.size(); ++r) {
+    end[r] = end[pp - 1 - r] = std::max(end[r], end[pp - 1 - r]) + times.copies_gather[r];
+  }
+  return std::max(makespan, *std::max_element(end.begin(), end.end()));
 }
 
 SimTime CellRunner::run(const ScheduleTable& table, const CellTimes& times) {
@@ -270,6 +353,7 @@ std::optional<SimTime> CellRunner::run_periodic(const ScheduleTable& table,
   const auto missing = micro_batches - table.micro_batches;
   CORE_ASSERT(missing >= 0 && round_micro_batches > 0 && missing % round_micro_batches == 0);
   prepare(table, times);
+  CORE_ASSERT(table.placement == core::Placement::loop);
   // Cut the ranks' programs between rounds: rank r after its warm-up and 2r more actions, which no earlier cut waits for.
   const auto round = static_cast<std::size_t>(2 * round_micro_batches * table.vpp);
   std::vector<std::size_t> cut(ranks_.size());

@@ -1,40 +1,72 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "core/error.h"
 #include "core/plan/schedule.h"
 #include "core/units.h"
 #include "simulator/engine/engine.h"
 
 namespace simulator {
 
-// Part of a schedule cell that data-parallel communication waits for or runs beside: an optional gather of its
-// parameters, its computation, an optional reduction of its gradients. Durations alone on the GPU, -1 = none; rates of the
-// computation and of a collective that runs beside it.
-struct Piece {
-  core::SimTime gather = -1;
-  core::SimTime compute = 0;
-  core::SimTime reduce = -1;
-  OverlapRates rates;
+// Durations of the collectives that keep the states of a piece together, in the order in which they are queued.
+class CommTimes {
+ public:
+  void add(core::SimTime time) {
+    CORE_ASSERT(count_ < times_.size());
+    times_[count_++] = time;
+  }
+  const core::SimTime* begin() const { return times_.data(); }
+  const core::SimTime* end() const { return times_.data() + count_; }
+  bool empty() const { return count_ == 0; }
+  core::SimTime sum() const {
+    core::SimTime sum = 0;
+    for (const auto t : *this) sum += t;
+    return sum;
+  }
+
+ private:
+  std::array<core::SimTime, 6> times_{};
+  std::size_t count_ = 0;
 };
+
+// Part of a schedule cell that data-parallel communication waits for or runs beside: gathers of its parameters, its
+// computation, reductions of its gradients. Durations alone on the GPU; rates of the computation and of a collective that
+// runs beside it.
+struct Piece {
+  core::SimTime compute = 0;
+  OverlapRates rates;
+  CommTimes gathers, reduces;
+};
+using Pieces = std::vector<Piece>;
 
 // Everything that the time of a step at cell grain depends on, besides the schedule table.
 struct CellTimes {
-  // By virtual stage. The pieces of an ordinary cell, and of the first forward and last backward micro-batch where they
-  // differ (else empty).
-  std::vector<std::vector<Piece>> forward, first_forward, backward, last_backward;
-  // By pipeline rank r: sending an activation from r to r + 1 (mod pp), a gradient from r + 1 to r.
-  std::vector<core::SimTime> send_forward, send_backward;
-  // Fully sharded: the gather of a piece is queued when the piece before it begins, and waits until the one before that is
-  // done. Else all gathers are queued at the start of the step (parameters that the last step updated).
+  // By virtual stage of the model. The pieces of an ordinary cell, and of the first forward micro-batch and the one whose
+  // gradients complete last where they differ (else empty). Split backwards have I and W instead of B.
+  std::vector<Pieces> forward, first_forward, backward, last_backward, input_gradient, weight_gradient,
+      last_weight_gradient;
+  // Overlapped pairs: of forward stage f and backward stage b (whole, or I), the computation of both together, in
+  // pairs[f * stages + b]; empty where the schedule has none.
+  Pieces pairs;
+  bool pairs_have_input_gradient = false;
+  // By pipeline rank r: a message from r to r + 1 (mod pp), and from r + 1 to r.
+  std::vector<core::SimTime> send_up, send_down;
+  // Fully sharded: the gathers of a piece are queued when the piece before the last is done. Else all gathers are queued at the
+  // start of the step (parameters that the last step updated).
   bool sharded = false;
   // By pipeline rank: reductions left for the end, the optimizer, gathers after it.
   std::vector<std::vector<core::SimTime>> final_reduce, final_gather;
   std::vector<core::SimTime> optimizer;
   std::optional<core::SimTime> tied;  // all-reduce of the tied embedding between first and last rank
+  // Both ways: reductions and gathers between ranks p and pp - 1 - p, by the lower of them.
+  std::vector<core::SimTime> copies_reduce, copies_gather;
   core::SimTime norm = 0;             // all-reduce of the gradient norm over all ranks
+  bool post_validation = false;       // no rank waits for it
 };
 
 // Runs schedules at cell grain: the same result as the engine on the graph of core::lower(..., Grain::cell), to the
@@ -64,7 +96,7 @@ class CellRunner {
   // A collective in the data-parallel queue: work left, in picoseconds at full rate.
   struct Collective {
     core::SimTime work = 0;
-    bool gather = false;
+    bool gather = false;  // the last gather of a piece
   };
   // A rank as of the end of its last piece: all its clocks are at `compute` or, sends, later.
   struct Rank {
@@ -82,13 +114,18 @@ class CellRunner {
   };
   void prepare(const core::ScheduleTable& table, const CellTimes& times);
   void find_edges(const core::ScheduleTable& table);
-  const std::vector<Piece>& pieces_of(const core::Action& action, const CellTimes& times) const;
+  const Pieces& pieces_of(const core::Action& action, const CellTimes& times) const;
+  const Piece* pair_of(const core::Action& a, const core::Action& b, const CellTimes& times) const;
+  void queue(Rank& rank, const CommTimes& gathers);
   void queue_gathers(const core::ScheduleTable& table, const CellTimes& times, std::size_t r);
   void queue_next_gather(const core::ScheduleTable& table, const CellTimes& times, std::size_t r);
   static core::SimTime run_data(Rank& rank, core::SimTime until, bool for_gather);
   bool advance(const core::ScheduleTable& table, const CellTimes& times);
   void run_pieces(const core::ScheduleTable& table, const CellTimes& times, std::size_t r,
-                  const std::vector<Piece>& pieces, core::SimTime arrival);
+                  const Pieces& pieces, core::SimTime arrival);
+  void run_piece(Rank& rank, const Piece& piece, core::SimTime arrival);
+  core::SimTime arrival_of(const core::ScheduleTable& table, const core::Action& a) const;
+  void deliver(const core::ScheduleTable& table, const CellTimes& times, std::size_t r, const core::Action& a);
   core::SimTime finish(const core::ScheduleTable& table, const CellTimes& times);
   // What later cells depend on: clocks and messages in flight, and the work that is queued.
   struct Snapshot {
@@ -101,6 +138,7 @@ class CellRunner {
 
   std::vector<Rank> ranks_;
   std::vector<core::SimTime> forward_arrival_, backward_arrival_;  // by stage and micro-batch, -1 = not yet
+  std::vector<std::size_t> model_stage_;                           // by stage of the table
   std::vector<std::int64_t> forward_done_, backward_done_;         // by stage, in order of micro-batches
   std::vector<std::int64_t> first_forward_, last_backward_;        // micro-batch, by stage; -1 where no edge differs
   std::int64_t micro_batches_ = 0, cells_ = 0;

@@ -187,7 +187,7 @@ TEST(Framework, GraphsTakeLessOfTheHost) {
 TEST(Framework, DeepSpeedsBuffers) {
   const auto framework = load_framework("deepspeed");
   RankParameters p;
-  p.all = p.gemm = 7e9;
+  p.all.dense = p.gemm.dense = 7e9;
   p.largest_body = 2e8;
   const auto buffers = [&](const std::string& plan) {
     return static_cast<double>(resident_memory(p, plans::plan(plan), load_recipe("bf16-grad16"), framework)

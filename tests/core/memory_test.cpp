@@ -185,7 +185,7 @@ double bytes(const MemoryTerms& terms, std::initializer_list<MemoryTerm> which) 
 
 double states(double parameters, const std::string& text, const std::string& recipe) {
   RankParameters p;
-  p.all = p.gemm = parameters;
+  p.all.dense = p.gemm.dense = parameters;
   return bytes(
       resident_memory(p, plans::plan(text), load_recipe(recipe), load_framework("megatron")),
       {MemoryTerm::weights, MemoryTerm::gradients, MemoryTerm::optimizer});
@@ -265,7 +265,7 @@ TEST(States, CountNormsWholeAndTheFinalOneOnce) {
   const auto model = load_model("tiny-llama");
   const double h = 64, weights = 2 * h * h + 2 * h * 16 + 3 * h * 192, table = 256 * h;
   const auto parameters = [&](const std::string& text, std::int64_t rank) {
-    return rank_parameters(plans::step(model, plans::plan(text), 64), rank).all;
+    return rank_parameters(plans::step(model, plans::plan(text), 64), rank).all.dense;
   };
   EXPECT_EQ(parameters("tp=2 pp=2 gbs=2", 0), table / 2 + 2 * (weights / 2 + 2 * h));
   EXPECT_EQ(parameters("tp=2 pp=2 gbs=2", 1), 2 * (weights / 2 + 2 * h) + h + table / 2);
@@ -301,12 +301,12 @@ TEST(States, AreThoseOfEachStage) {
 // whole, workspaces, communicators and context, each on its line.
 TEST(States, OfZeroThreeAndWhatTheEstimatorLeavesOut) {
   RankParameters p;
-  p.all = p.gemm = 6805e6;
+  p.all.dense = p.gemm.dense = 6805e6;
   p.largest_body = 131e6;
   const auto plan = plans::plan("dp=4 zero=3 gbs=4");
   const auto terms = resident_memory(p, plan, load_recipe("bf16"), load_framework("fsdp"));
   EXPECT_NEAR((states_of(terms) + 4 * p.largest_body) / GiB, 29.0, 0.29);
-  EXPECT_NEAR(states_of(terms), 18 * p.all / 4, rounding);
+  EXPECT_NEAR(states_of(terms), 18 * p.all.dense / 4, rounding);
   const auto framework = load_framework("fsdp");
   EXPECT_NEAR(bytes(terms, {MemoryTerm::buffers}),
               framework.workspace.value + (2 * 2 + 2 + 4) * p.largest_body,

@@ -93,8 +93,23 @@ TEST(RecipeWork, LayersKeptHighAreThoseOfBf16) {
   for (std::size_t i = 0; i < high.backward.size(); ++i) EXPECT_EQ(high.backward[i].spec, bf16.backward[i].spec);
   ASSERT_EQ(high.saved.size(), bf16.saved.size());
   for (std::size_t i = 0; i < high.saved.size(); ++i) EXPECT_EQ(high.saved[i].bytes, bf16.saved[i].bytes);
-  EXPECT_EQ(high.all_gemm_parameters(), 0.0);
-  EXPECT_GT(bf16.all_gemm_parameters(), 0.0);
+  EXPECT_EQ(high.gemm_parameters, 0.0);
+  EXPECT_GT(bf16.gemm_parameters, 0.0);
+}
+
+// The first layer of the model and its last four are kept high, whichever stage has them.
+TEST(RecipeWork, KeepsTheFirstAndTheLastLayersHigh) {
+  const auto model = load_model("llama-2-7b");
+  const auto work = plans::step(model, plans::plan("pp=4 gbs=4"), 4096, AttentionKernel::flash2, "nvfp4");
+  std::vector<bool> high;
+  for (const auto& stage : work.stages) {
+    for (const auto index : stage.bodies) {
+      const auto* gemm = find(work.bodies[index].forward, "mlp_up");
+      if (gemm != nullptr) high.push_back(gemm->spec.format == Format::bf16);
+    }
+  }
+  ASSERT_EQ(high.size(), 32u);
+  for (std::size_t i = 0; i < high.size(); ++i) EXPECT_EQ(high[i], i < 1 || i >= 28) << i;
 }
 
 // A collective that runs beside a GEMM is followed by the GEMM, not by the cast of its operand.
@@ -142,7 +157,7 @@ TEST(RecipeWork, ExpertsAreCastTogether) {
 
 double states(const std::string& recipe, double gemm) {
   RankParameters p;
-  p.all = 1e9, p.gemm = gemm;
+  p.all.dense = 1e9, p.gemm.dense = gemm;
   const auto terms = resident_memory(p, plans::plan(""), load_recipe(recipe), load_framework("megatron"));
   double sum = 0.0;
   for (const auto term : {MemoryTerm::weights, MemoryTerm::gradients, MemoryTerm::optimizer}) {
@@ -169,7 +184,7 @@ TEST(RecipeStates, OfMuon) { EXPECT_NEAR(states("bf16-muon", 0.9e9), 18e9 - 4 * 
 // Adam with the distributed optimizer: 34 bytes for each element of its share (the gradient twice, main weights and both
 // moments in and out, the weight), and the whole gradient cleared.
 TEST(OptimizerSpec, OfAdam) {
-  const auto spec = optimizer_spec({8e9, 7e9, 1e15}, plans::plan("dp=8 zero=1 gbs=8"), load_recipe("bf16"));
+  const auto spec = optimizer_spec({{8e9, 0}, {7e9, 0}, {1e15, 0}}, plans::plan("dp=8 zero=1 gbs=8"), load_recipe("bf16"));
   EXPECT_EQ(spec.name, "adam");
   EXPECT_DOUBLE_EQ(spec.bytes.value, 34 * 1e9 + 4 * 8e9);
   EXPECT_EQ(spec.m, 1'000'000'000);
@@ -178,7 +193,7 @@ TEST(OptimizerSpec, OfAdam) {
 
 // Casts of weights once a step, of all that the rank computes with; not where they are gathered for each micro-batch.
 TEST(OptimizerSpec, CastsWeights) {
-  const OptimizerShare whole{8e9, 7e9, 0.0};
+  const OptimizerElements whole{{8e9, 0}, {7e9, 0}, {}};
   const auto cast = [&](const std::string& plan) {
     return optimizer_spec(whole, plans::plan(plan), load_recipe("fp8")).bytes.value -
            optimizer_spec(whole, plans::plan(plan), load_recipe("bf16")).bytes.value;
@@ -193,7 +208,7 @@ TEST(OptimizerSpec, OfMuon) {
   const auto flops = [&](const std::string& text) {
     const auto plan = plans::plan(text);
     const auto work = plans::step(model, plan, 4096, AttentionKernel::flash2, "bf16-muon");
-    return optimizer_spec(work.optimizer_share_of_rank(0), plan, work.recipe).flops.value;
+    return optimizer_spec(work.optimizer_elements_of_rank(0), plan, work.recipe).flops.value;
   };
   const auto matrices = [](double t) {
     return 32 * (4 * newton_schulz_flops(h, h / t) + 3 * newton_schulz_flops(h, F / t));

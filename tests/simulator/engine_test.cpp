@@ -1,4 +1,5 @@
 #include "simulator/engine/engine.h"
+#include "tests/simulator/pieces.h"
 
 #include <gtest/gtest.h>
 
@@ -428,11 +429,11 @@ simulator::CellTimes cell_times(const core::ParallelPlan& plan,
   const auto rates = simulator::overlap_rates(slowdown, 1.0);
   const auto reduce = of(plan.zero > 0 ? "gradient_reduce_scatter" : "gradient_all_reduce");
   const auto gather = of("parameter_all_gather");
-  const auto pieces = [&](SimTime g, SimTime t, SimTime r) {
-    return std::vector<simulator::Piece>(static_cast<std::size_t>(bodies), {g, t, r, rates});
+  const auto bodies_of = [&](SimTime g, SimTime t, SimTime r) {
+    return simulator::Pieces(static_cast<std::size_t>(bodies), pieces::piece(g, t, r, rates));
   };
   const auto whole = [&](SimTime t) {
-    return std::vector<simulator::Piece>{{-1, bodies * t, -1, rates}};
+    return simulator::Pieces{pieces::piece(-1, bodies * t, -1, rates)};
   };
   simulator::CellTimes out;
   out.sharded = plan.zero == 3 && plan.dp > 1;
@@ -443,23 +444,23 @@ simulator::CellTimes cell_times(const core::ParallelPlan& plan,
   out.final_reduce.resize(pp);
   out.final_gather.resize(pp);
   if (out.sharded) {
-    out.forward.assign(n, pieces(gather, of("f"), -1));
-    out.backward.assign(n, pieces(gather, of("b"), reduce));
+    out.forward.assign(n, bodies_of(gather, of("f"), -1));
+    out.backward.assign(n, bodies_of(gather, of("b"), reduce));
   } else if (plan.dp > 1) {
     if (plan.zero == 2)
-      out.backward.assign(n, pieces(-1, of("b"), reduce));
+      out.backward.assign(n, bodies_of(-1, of("b"), reduce));
     else if (plan.overlap_gradients)
-      out.last_backward.assign(n, pieces(-1, of("b"), reduce));
+      out.last_backward.assign(n, bodies_of(-1, of("b"), reduce));
     else
       for (auto& rank : out.final_reduce) rank.assign(static_cast<std::size_t>(plan.vpp), reduce);
     if (plan.zero > 0 && plan.overlap_parameters)
-      out.first_forward.assign(n, pieces(gather, of("f"), -1));
+      out.first_forward.assign(n, bodies_of(gather, of("f"), -1));
     if (plan.zero > 0 && !plan.overlap_parameters) {
       for (auto& rank : out.final_gather) rank.assign(static_cast<std::size_t>(plan.vpp), gather);
     }
   }
-  out.send_forward.assign(pp, of("send_activation"));
-  out.send_backward.assign(pp, of("send_gradient"));
+  out.send_up.assign(pp, of("send_activation"));
+  out.send_down.assign(pp, of("send_gradient"));
   out.optimizer.assign(pp, of("adam"));
   out.norm = of("gradient_norm_all_reduce");
   return out;

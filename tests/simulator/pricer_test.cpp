@@ -13,6 +13,7 @@
 #include "simulator/breakdown.h"
 #include "simulator/engine/cells.h"
 #include "simulator/engine/engine.h"
+#include "tests/simulator/pieces.h"
 #include "tests/simulator/random_plans.h"
 
 namespace {
@@ -270,25 +271,25 @@ TEST(Periodic, IsTheWholeRunWheneverItAnswersOnRandomTimes) {
     const auto base = 1000 + draw(100000);
     for (auto* stages : {&times.forward, &times.backward}) {
       for (std::size_t s = 0; s < n; ++s) {
-        stages->push_back({{-1,
-                            (stages == &times.forward ? 1 : 2) * (same ? base : base + draw(50000)),
-                            -1,
-                            {}}});
+        stages->push_back({pieces::piece(
+            -1, (stages == &times.forward ? 1 : 2) * (same ? base : base + draw(50000)), -1)});
       }
     }
     times.first_forward.resize(n);
     times.last_backward.resize(n);
     if (rng() % 2 == 0) {
       for (std::size_t s = 0; s < n; ++s) {
-        times.first_forward[s] = {{draw(1000), times.forward[s][0].compute, -1, {3500, 3900}}};
-        times.last_backward[s] = {{-1, times.backward[s][0].compute, draw(1000), {3500, 3900}}};
+        times.first_forward[s] = {
+            pieces::piece(draw(1000), times.forward[s][0].compute, -1, {3500, 3900})};
+        times.last_backward[s] = {
+            pieces::piece(-1, times.backward[s][0].compute, draw(1000), {3500, 3900})};
       }
     }
     times.final_reduce.resize(pp);
     times.final_gather.resize(pp);
     for (std::size_t r = 0; r < pp; ++r) {
-      times.send_forward.push_back(draw(same ? 500 : 20000));
-      times.send_backward.push_back(draw(same ? 500 : 20000));
+      times.send_up.push_back(draw(same ? 500 : 20000));
+      times.send_down.push_back(draw(same ? 500 : 20000));
       times.optimizer.push_back(draw(1000));
     }
     times.norm = draw(100);
@@ -327,13 +328,16 @@ TEST(Periodic, IsTheWholeRunWheneverItAnswersWithDataParallelQueues) {
       auto& forward = times.forward.emplace_back();
       auto& backward = times.backward.emplace_back();
       for (auto bodies = 1 + rng() % 3; bodies > 0; --bodies) {
-        forward.push_back({times.sharded ? draw(network) : -1, 500 + draw(500), -1, {3560, 3720}});
-        backward.push_back(
-            {times.sharded ? draw(network) : -1, 1000 + draw(1000), draw(network), {3700, 3800}});
+        forward.push_back(pieces::piece(
+            times.sharded ? draw(network) : -1, 500 + draw(500), -1, {3560, 3720}));
+        backward.push_back(pieces::piece(times.sharded ? draw(network) : -1,
+                                         1000 + draw(1000),
+                                         draw(network),
+                                         {3700, 3800}));
       }
     }
-    times.send_forward.assign(pp, draw(50));
-    times.send_backward.assign(pp, draw(50));
+    times.send_up.assign(pp, draw(50));
+    times.send_down.assign(pp, draw(50));
     times.optimizer.assign(pp, 10);
     compare_periodic(plan, times, runner, times.sharded ? sharded : reducing);
     if (HasFailure()) break;

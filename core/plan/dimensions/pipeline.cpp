@@ -24,6 +24,9 @@ std::optional<std::string> why_not_given(const ModelSpec& model, const ParallelP
 }
 
 std::optional<std::string> why_not(const ModelSpec& model, const ParallelPlan& plan, std::int64_t) {
+  if (model.loops > 1 && plan.pp > 1) {
+    return fmt::format("layers that run {} times with the same weights need pp=1, not pp={}", model.loops, plan.pp);
+  }
   if (plan.layout == Layout::given) return why_not_given(model, plan);
   if (plan.layout == Layout::even && model.layers() % plan.stages() != 0) {
     return fmt::format("{} layers do not divide by pp={} x vpp={}; layers=slots shares them out unevenly",

@@ -1,0 +1,107 @@
+#include "core/graph/state_traffic.h"
+
+#include "core/error.h"
+
+namespace core {
+
+namespace {
+
+ShardSizes sizes_of(int zero, const ShardGroups& groups, std::int64_t replicas) {
+  ShardSizes s;
+  s.replicas = replicas;
+  if (zero >= 1) s.optimizer = groups.optimizer.value_or(replicas);
+  if (zero >= 2) s.gradients = groups.gradients.value_or(replicas);
+  if (zero >= 3) s.parameters = groups.parameters.value_or(replicas);
+  return s;
+}
+
+double part(double bytes, std::int64_t ranks) { return bytes / static_cast<double>(ranks); }
+
+}  // namespace
+
+GroupShape shape_of(Scope scope, const ParallelPlan& plan) {
+  switch (scope) {
+    case Scope::none: return {1, 1};
+    case Scope::tensor: return {1, plan.tp};
+    case Scope::context: return {plan.tp, plan.cp};
+    case Scope::expert: return {plan.etp, plan.ep};
+    case Scope::expert_tensor: return {1, plan.etp};
+  }
+  CORE_ASSERT(false);
+}
+
+void StateOps::add(const StateOp& op) {
+  if (op.group.size == 1 || op.bytes <= 0.0) return;
+  CORE_ASSERT(count_ < ops_.size());
+  ops_[count_++] = op;
+}
+
+StateTraffic::StateTraffic(const ParallelPlan& plan, const Recipe& recipe)
+    : dense_(sizes_of(plan.zero, plan.shard, plan.replicas())),
+      experts_(sizes_of(plan.zero_of_experts(), plan.expert_zero ? plan.expert_shard : ShardGroups{},
+                        plan.expert_replicas())),
+      stride_(plan.tp),
+      expert_stride_(plan.ep * plan.etp),
+      gather_bytes_(recipe.parameter_gather_bytes),
+      reduce_bytes_(recipe.gradient_reduce_bytes) {}
+
+std::array<StateTraffic::Class, 2> StateTraffic::classes(const StateElements& n) const {
+  return {Class{dense_, stride_, n.dense, false}, Class{experts_, expert_stride_, n.experts, true}};
+}
+
+StateOps StateTraffic::unit_gather(const StateElements& n) const {
+  StateOps ops;
+  for (const auto& c : classes(n)) {
+    ops.add({OpKind::all_gather, c.is_experts ? "expert_parameter_all_gather" : "parameter_all_gather",
+             gather_bytes_ * c.elements, {c.stride, c.sizes.parameters}});
+  }
+  return ops;
+}
+
+StateOps StateTraffic::updated_gather(const StateElements& n) const {
+  StateOps ops;
+  for (const auto& c : classes(n)) {
+    const auto p = c.sizes.parameters;
+    ops.add({OpKind::all_gather, c.is_experts ? "expert_parameter_all_gather" : "parameter_all_gather",
+             part(gather_bytes_ * c.elements, p), {c.stride * p, c.sizes.optimizer / p}});
+  }
+  return ops;
+}
+
+StateOps StateTraffic::reduce_each(const StateElements& n) const {
+  StateOps ops;
+  for (const auto& c : classes(n)) {
+    ops.add({OpKind::reduce_scatter, c.is_experts ? "expert_gradient_reduce_scatter" : "gradient_reduce_scatter",
+             reduce_bytes_ * c.elements, {c.stride, c.sizes.gradients}});
+  }
+  return ops;
+}
+
+StateOps StateTraffic::reduce_last(const StateElements& n) const {
+  StateOps ops;
+  for (const auto& c : classes(n)) {
+    const auto g = c.sizes.gradients, o = c.sizes.optimizer;
+    ops.add({OpKind::reduce_scatter, c.is_experts ? "expert_gradient_reduce_scatter" : "gradient_reduce_scatter",
+             part(reduce_bytes_ * c.elements, g), {c.stride * g, o / g}});
+    ops.add({OpKind::all_reduce, c.is_experts ? "expert_gradient_all_reduce" : "gradient_all_reduce",
+             part(reduce_bytes_ * c.elements, o), {c.stride * o, c.sizes.replicas / o}});
+  }
+  return ops;
+}
+
+StateOps StateTraffic::reduce_copies(const StateElements& n, std::int64_t stride) const {
+  StateOps ops;
+  ops.add({shards_optimizer() ? OpKind::reduce_scatter : OpKind::all_reduce, "copies_gradient_reduce",
+           reduce_bytes_ * optimizer_elements(n), {stride, 2}});
+  return ops;
+}
+
+StateOps StateTraffic::gather_copies(const StateElements& n, std::int64_t stride) const {
+  StateOps ops;
+  if (shards_optimizer()) {
+    ops.add({OpKind::all_gather, "copies_parameter_all_gather", gather_bytes_ * optimizer_elements(n), {stride, 2}});
+  }
+  return ops;
+}
+
+}  // namespace core
