@@ -81,9 +81,7 @@ std::optional<std::string> why_not(const ModelSpec& model,
     return fmt::format("tp={}{} x pp={} x dp={} is {} GPUs, not the {} asked for",
                        plan.tp, cp, plan.pp, plan.dp, plan.gpus(), gpus);
   }
-  if (plan.cp > 1 || plan.ep > 1 || plan.etp > 1 || plan.offload.any() || plan.shard != ShardGroups{}) {
-    return "cp, ep, etp, offload and groups of shards are not supported yet";
-  }
+  if (plan.offload.any()) return "offload is not supported yet";
   for (const auto* dimension : dimensions::all()) {
     if (auto reason = dimension->why_not(model, plan, seq)) return reason;
   }

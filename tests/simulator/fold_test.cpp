@@ -70,7 +70,7 @@ void expect_same(const core::ParallelPlan& plan, const Ran& folded, const Ran& u
   EXPECT_EQ(folded.graph.ranks, plan.pp);
   EXPECT_EQ(unfolded.graph.ranks, plan.gpus());
   const auto few = by_queue(folded), all = by_queue(unfolded);
-  const auto peers = plan.tp * plan.dp;
+  const auto peers = plan.ranks_of_stage();
   for (std::int64_t r = 0; r < plan.gpus(); ++r) {
     const auto stage = r / peers;
     for (std::int64_t s = 0; s < core::streams_per_rank; ++s) {

@@ -81,6 +81,32 @@ inline std::vector<std::int64_t> draw_layers(Rng& rng, std::int64_t layers, std:
   return out;
 }
 
+// Groups of shards, each a divisor of the one after it.
+inline void draw_groups(Rng& rng, core::ParallelPlan& plan) {
+  auto within = plan.replicas();
+  const auto draw = [&](std::optional<std::int64_t>& ranks) {
+    const auto n = draw_divisor(rng, within, within);
+    if (n != plan.replicas()) ranks = n;
+    within = n;
+  };
+  draw(plan.shard.optimizer);
+  if (plan.zero >= 2) draw(plan.shard.gradients);
+  if (plan.zero >= 3) draw(plan.shard.parameters);
+}
+
+inline void draw_experts(Rng& rng, const core::ModelSpec& model, core::ParallelPlan& plan) {
+  for (const auto& layer : model.kinds) {
+    for (const auto& block : layer.blocks) {
+      if (block.kind != "moe") continue;
+      plan.sp = plan.sp || plan.tp > 1;
+      plan.etp = rng() % 2 == 0 ? 1 : plan.tp;
+      plan.ep = draw_divisor(rng, plan.ranks_of_stage() / plan.etp, block.shape.at("experts"));
+      if (plan.zero < 3 && rng() % 4 == 0) plan.expert_zero = static_cast<int>(rng() % 3);
+      return;
+    }
+  }
+}
+
 // A plan, legal or not.
 inline core::ParallelPlan draw(Rng& rng,
                                const core::ModelSpec& model,
@@ -89,9 +115,20 @@ inline core::ParallelPlan draw(Rng& rng,
   core::ParallelPlan plan;
   plan.tp = limits.tp ? *limits.tp : draw_divisor(rng, gpus, limits.most_tp);
   plan.pp = limits.pp ? *limits.pp : draw_divisor(rng, gpus / plan.tp, limits.most_pp);
-  plan.dp = gpus / (plan.tp * plan.pp);
+  if (rng() % 3 == 0) {
+    plan.cp = draw_divisor(rng, std::max<std::int64_t>(1, gpus / (plan.tp * plan.pp)), 8);
+    plan.cp_kind = pick<core::ContextParallel>(rng,
+                                               {core::ContextParallel::ring,
+                                                core::ContextParallel::all_gather,
+                                                core::ContextParallel::all_gather});
+    plan.cp_balanced = rng() % 4 != 0;
+  }
+  plan.dp = gpus / (plan.tp * plan.cp * plan.pp);
   plan.sp = rng() % 2 == 0;
   plan.zero = limits.zero ? *limits.zero : static_cast<int>(rng() % 4);
+  if (plan.dp > 0 && plan.zero > 0 && rng() % 3 == 0) draw_groups(rng, plan);
+  if (plan.dp > 0) draw_experts(rng, model, plan);
+  plan.post_validation = rng() % 6 == 0;
   plan.schedule = pick<std::string>(rng, {"1f1b", "1f1b", "gpipe", "interleaved", "interleaved"});
   if (plan.schedule == "interleaved") {
     plan.vpp =
@@ -108,7 +145,11 @@ inline core::ParallelPlan draw(Rng& rng,
                                          {core::Recompute::none,
                                           core::Recompute::none,
                                           core::Recompute::selective,
+                                          core::Recompute::modules,
                                           core::Recompute::full});
+  if (plan.recompute == core::Recompute::modules) {
+    plan.recompute_modules = 2 + static_cast<core::Modules>(rng() % 62);
+  }
   if (plan.recompute == core::Recompute::full && rng() % 2 == 0) {
     plan.recompute_layers = 1 + static_cast<std::int64_t>(rng() % 3);
   }
