@@ -246,13 +246,17 @@ BodyContext body_context(const ParallelPlan& plan,
 
 ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
   ModelBodies out;
-  BodyContext kept = context;
-  const auto add_kinds = [&] {
-    for (const auto& kind : model.kinds) out.kinds.push_back(lower_blocks(kind.blocks, model, kept, kind.parallel_residual));
+  const auto add_kinds = [&](const BodyContext& c) {
+    for (const auto& kind : model.kinds) out.kinds.push_back(lower_blocks(kind.blocks, model, c, kind.parallel_residual));
   };
-  add_kinds();
-  kept.high_precision = true;
-  if (context.recipe->high_first + context.recipe->high_last > 0) add_kinds();
+  add_kinds(context);
+  if (context.recipe->high_first + context.recipe->high_last > 0) {
+    const Recipe high = context.recipe->kept_high();
+    BodyContext kept = context;
+    kept.recipe = &high;
+    kept.high_precision = true;
+    add_kinds(kept);
+  }
   for (const auto& module : model.mtp) {
     out.mtp.push_back(lower_blocks(module.blocks, model, context, module.parallel_residual));
   }

@@ -15,11 +15,12 @@ namespace {
 
 Body layer(const std::string& recipe_name, const std::string& plan, bool high_precision = false) {
   const auto model = load_model("llama-2-7b");
-  const auto recipe = load_recipe(recipe_name);
+  const auto given = load_recipe(recipe_name);
+  const auto recipe = high_precision ? given.kept_high() : given;
   const auto framework = load_framework("megatron");
   auto context = body_context(plans::plan(plan), recipe, framework, model, 4096, AttentionKernel::flash2);
   context.high_precision = high_precision;
-  return bodies_of(model, context).kinds.front();
+  return bodies_of(model, context).kinds.at(0);
 }
 
 const BodyOp* find(const std::vector<BodyOp>& ops, const std::string& name) {

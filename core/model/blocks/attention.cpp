@@ -107,7 +107,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
 
   const double tokens = context.tokens(), between = context.tokens_between_blocks();
   const double h = static_cast<double>(model.hidden), a = context.recipe->activation_bytes;
-  const double g = context.gemm_input_bytes();
+  const double g = context.recipe->gemm_input_bytes;
   writer.save_gemm_input("attention input", g * between * h, modules::norm);
   writer.save("q, k and v", a * tokens * static_cast<double>(s.q + 2 * s.kv));
   if (block.shape.get("qk_norm", 0) != 0) {

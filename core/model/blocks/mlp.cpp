@@ -53,7 +53,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   writer.linear_weight_gradient(up);
   writer.memory_bound("residual_backward", Direction::backward, 3.0 * a * between * h);
 
-  const double g = context.gemm_input_bytes();
+  const double g = context.recipe->gemm_input_bytes;
   if (context.gathers_input) writer.save_gemm_input("mlp input", g * between * h, modules::norm);
   writer.save(gated ? "gate and up" : "activation input", a * tokens * f * ups);
   writer.save_gemm_input("activation output", g * tokens * f, modules::activation);
