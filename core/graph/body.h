@@ -44,16 +44,6 @@ struct StateElements {
   double all() const { return dense + experts; }
 };
 
-// What an optimizer works on, before it is shared out: elements of parameters, of those the GEMM weights, and FLOPs of one
-// Newton-Schulz step over them.
-struct OptimizerElements {
-  StateElements parameters, matrices, newton_schulz;
-  OptimizerElements& operator+=(const OptimizerElements& o) {
-    parameters += o.parameters, matrices += o.matrices, newton_schulz += o.newton_schulz;
-    return *this;
-  }
-};
-
 // The work of one layer (or of the embedding, or of the output) for one micro-batch on one rank: forward
 // and backward operations in issue order, all serial on the rank, and what forward leaves in memory.
 struct Body {
@@ -67,13 +57,10 @@ struct Body {
   double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
   double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank
-  StateElements newton_schulz;  // FLOPs of one Newton-Schulz step over its GEMM weights, each rank's part by itself
+  double newton_schulz = 0.0;   // FLOPs of one Newton-Schulz step over its GEMM weights, each rank's part by itself
 
   double all_parameters() const { return parameters + expert_parameters; }
   StateElements elements() const { return {parameters, expert_parameters}; }
-  OptimizerElements optimizer_elements() const {
-    return {elements(), {gemm_parameters, expert_gemm_parameters}, newton_schulz};
-  }
 };
 
 // How a rank sees a micro-batch.
@@ -91,8 +78,7 @@ struct BodyContext {
   AttentionKernel attention = AttentionKernel::flash2;
   const Recipe* recipe = nullptr;
   bool high_precision = false;   // a layer that the recipe keeps high: `recipe` is Recipe::kept_high, weights need no copies
-  // Parameters are sharded: weights are gathered, and cast, for each micro-batch; those of experts.
-  bool gathered_weights = false, gathered_expert_weights = false;
+  bool gathered_weights = false; // parameters are sharded: weights are gathered, and cast, for each micro-batch
   Format gemm(Direction direction, bool weight) const;  // tensor cores of a layer GEMM
   bool dropout_hidden = false, dropout_attention = false;
   Loss loss = Loss::unfused;

@@ -57,8 +57,7 @@ const LinearRecipe& BodyWriter::recipe_of(const Linear& l) const {
 void BodyWriter::passes(const Linear& l, CastPass::When when) {
   if (!recipe_of(l).quantised) return;
   const auto direction = when == CastPass::When::forward ? Direction::forward : Direction::backward;
-  const bool gathered = l.experts > 0 ? context_.gathered_expert_weights : context_.gathered_weights;
-  const bool again = gathered && when != CastPass::When::weight_gradient;
+  const bool again = context_.gathered_weights && when != CastPass::When::weight_gradient;
   for (const CastPass& each : context_.recipe->passes) {
     if (each.when == when || (again && each.when == CastPass::When::step)) pass(l, each, direction);
   }

@@ -16,9 +16,9 @@ namespace core {
 enum class Grain : std::uint8_t { cell, mixed, op };
 std::string_view name_of(Grain grain);
 
-// The optimizer over a rank's part of some parameters: optimizer_work of it, the clearing of the gradients that the rank has,
-// and the recipe's casts of weights once a step. `copies`: pipeline ranks that share the part out once more (DualPipe).
-OpSpec optimizer_spec(const OptimizerElements& whole, const ParallelPlan& plan, const Recipe& recipe, double copies = 1.0);
+// The optimizer over what a rank has (`whole`, before data parallelism shares it out): optimizer_work of its part, the
+// clearing of its gradients, and the recipe's casts of weights once a step.
+OpSpec optimizer_spec(const RankParameters& whole, const ParallelPlan& plan, const Recipe& recipe);
 
 // Puts the work of a step into a graph, by the order of the table. Folded, one rank a pipeline stage stands for its
 // tensor- and data-parallel peers; unfolded, every rank has its own operations and collectives join them.

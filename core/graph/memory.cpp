@@ -53,6 +53,7 @@ RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank)
       const auto& body = work.bodies[index];
       p.all += body.elements();
       p.gemm += {body.gemm_parameters, body.expert_gemm_parameters};
+      p.newton_schulz += body.newton_schulz;
       p.largest_body = std::max(p.largest_body, body.all_parameters());
     }
   }
@@ -80,8 +81,7 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   }
   if (!plan.offload.optimizer) {
     const double copies = traffic.shards_optimizer() ? copies_of_stages(plan) : 1.0;
-    const OptimizerShare share{shared(parameters.all, &ShardSizes::optimizer), shared(parameters.gemm, &ShardSizes::optimizer),
-                               0.0};
+    const OptimizerShare share{shared(parameters.all, &ShardSizes::optimizer), shared(parameters.gemm, &ShardSizes::optimizer), 0.0};
     set(MemoryTerm::optimizer, optimizer_work(recipe, share).states.value / copies);
   }
   // Sharded parameters: the body that computes and the one that is gathered ahead. Sharded gradients: one body's, whole,
@@ -108,8 +108,8 @@ double host_memory(const RankParameters& parameters, const ParallelPlan& plan, c
   const StateTraffic traffic(plan, recipe);
   double bytes = 0.0;
   if (plan.offload.optimizer) {
-    bytes += optimizer_work(recipe, {traffic.optimizer_elements(parameters.all), traffic.optimizer_elements(parameters.gemm), 0.0})
-                 .states.value;
+    bytes += optimizer_work(recipe, {traffic.optimizer_elements(parameters.all), traffic.optimizer_elements(parameters.gemm),
+                                     0.0}).states.value;
     bytes += recipe.gradient_bytes * traffic.gradient_elements(parameters.all);
   }
   if (plan.offload.weights) {

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/graph/state_traffic.h"
 #include "core/model/block_kind.h"
 
 namespace core {
@@ -61,7 +60,7 @@ void add_parameters(const Block& block, const ModelSpec& model, const BodyContex
     const bool routed = tensor.experts > 0;
     (routed ? body.expert_parameters : body.parameters) += n;
     if (!is_gemm_weight(block, tensor)) continue;
-    (routed ? body.newton_schulz.experts : body.newton_schulz.dense) += newton_schulz_of(tensor, n);
+    body.newton_schulz += newton_schulz_of(tensor, n);
     if (!context.high_precision) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
   }
 }
@@ -165,12 +164,14 @@ class Bodies {
   }
   std::uint16_t layer(const ModelSpec& model, const ModelBodies& bodies, std::size_t layer, Recompute recompute,
                       Modules set) {
-    const auto kind = body_of_layer(model, work_.recipe, layer);
-    const auto name = model.kinds[model.layer_kind[layer]].name + std::to_string(kind) + "/" + std::string(name_of(recompute));
+    const auto kind = model.layer_kind[layer];
+    const bool high = work_.recipe.keeps_high(static_cast<std::int64_t>(layer), model.layers());
+    const auto name = model.kinds[kind].name + std::to_string(kind) + (high ? "/high/" : "/") +
+                      std::string(name_of(recompute));
     for (std::size_t i = 0; i < work_.body_names.size(); ++i) {
       if (work_.body_names[i] == name) return static_cast<std::uint16_t>(i);
     }
-    return index(name, with_recompute(bodies.kinds[kind], recompute, set));
+    return index(name, with_recompute((high ? bodies.high_kinds : bodies.kinds)[kind], recompute, set));
   }
 
  private:
@@ -187,7 +188,6 @@ void run_again(StepWork& work, std::size_t stage, std::int64_t loops) {
     for (const auto layer : layers) {
       auto again = work.bodies[layer];
       again.parameters = again.gemm_parameters = again.expert_parameters = again.expert_gemm_parameters = 0.0;
-      again.newton_schulz = {};
       bodies.push_back(Bodies(work).index(work.body_names[layer] + "/again", again));
     }
   }
@@ -228,9 +228,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.seq = seq;
   c.attention = attention;
   c.recipe = &recipe;
-  const StateTraffic traffic(plan, recipe);
-  c.gathered_weights = traffic.dense().parameters > 1;
-  c.gathered_expert_weights = traffic.experts().parameters > 1;
+  c.gathered_weights = StateTraffic(plan, recipe).gathers_units();
   c.dropout_hidden = model.hidden_dropout > 0.0;
   c.dropout_attention = model.attention_dropout > 0.0;
   c.loss = plan.loss;
@@ -246,16 +244,17 @@ BodyContext body_context(const ParallelPlan& plan,
 
 ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
   ModelBodies out;
-  const auto add_kinds = [&](const BodyContext& c) {
-    for (const auto& kind : model.kinds) out.kinds.push_back(lower_blocks(kind.blocks, model, c, kind.parallel_residual));
-  };
-  add_kinds(context);
+  for (const auto& kind : model.kinds) {
+    out.kinds.push_back(lower_blocks(kind.blocks, model, context, kind.parallel_residual));
+  }
   if (context.recipe->high_first + context.recipe->high_last > 0) {
-    const Recipe high = context.recipe->kept_high();
-    BodyContext kept = context;
-    kept.recipe = &high;
-    kept.high_precision = true;
-    add_kinds(kept);
+    const Recipe kept = context.recipe->kept_high();
+    auto high = context;
+    high.recipe = &kept;
+    high.high_precision = true;
+    for (const auto& kind : model.kinds) {
+      out.high_kinds.push_back(lower_blocks(kind.blocks, model, high, kind.parallel_residual));
+    }
   }
   for (const auto& module : model.mtp) {
     out.mtp.push_back(lower_blocks(module.blocks, model, context, module.parallel_residual));
@@ -269,11 +268,6 @@ ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
     }
   }
   return out;
-}
-
-std::size_t body_of_layer(const ModelSpec& model, const Recipe& recipe, std::size_t layer) {
-  const bool high = recipe.keeps_high(static_cast<std::int64_t>(layer), model.layers());
-  return model.layer_kind[layer] + (high ? model.kinds.size() : 0);
 }
 
 Body with_recompute(const Body& body, Recompute recompute, Modules set) {
@@ -302,14 +296,6 @@ StateElements StepWork::parameters_of_rank(std::int64_t pipeline_rank) const {
   return sum;
 }
 
-OptimizerElements StepWork::optimizer_elements_of_rank(std::int64_t pipeline_rank) const {
-  OptimizerElements sum;
-  for (const auto s : stages_of_rank(pipeline_rank)) {
-    for (const auto body : stages[static_cast<std::size_t>(s)].bodies) sum += bodies[body].optimizer_elements();
-  }
-  return sum;
-}
-
 StepWork step_work(const ModelSpec& model,
                    const ParallelPlan& plan,
                    const Recipe& recipe,
@@ -330,6 +316,7 @@ StepWork step_work(const ModelSpec& model,
   work.plan = plan;
   work.recipe = recipe;
   work.framework = framework;
+  work.framework.host_per_kernel = framework.host(plan.graphs);
   work.model = model.name;
   work.hidden = model.hidden;
   work.seq = seq;

@@ -18,7 +18,8 @@ namespace core {
 // many plans share.
 struct ModelBodies {
   Body embedding, output;       // output: final norm, output layer, loss; parameters without the output table
-  std::vector<Body> kinds;      // by ModelSpec::kinds, and once more as kept high where the recipe keeps some layers so
+  std::vector<Body> kinds;      // by ModelSpec::kinds
+  std::vector<Body> high_kinds;  // the same in the recipe's high formats; empty where it keeps no layer high
   std::vector<Body> mtp;        // by ModelSpec::mtp
   double output_table = 0.0;    // elements of the output layer's table on a rank (a copy of the embedding when tied)
 };
@@ -33,8 +34,6 @@ BodyContext body_context(const ParallelPlan& plan,
                          std::int64_t seq,
                          AttentionKernel attention);
 ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context);
-// Index of a layer's body into ModelBodies::kinds.
-std::size_t body_of_layer(const ModelSpec& model, const Recipe& recipe, std::size_t layer);
 
 // A layer's body with recompute: full keeps only the input and repeats the forward operations before the backward ones;
 // selective and modules drop what the modules of the set save, and repeat it before the backward operations of its block.
@@ -75,7 +74,6 @@ struct StepWork {
   StateElements parameters_of(std::size_t stage, BodyRange range) const;
   StateElements parameters_of_stage(std::size_t stage) const;
   StateElements parameters_of_rank(std::int64_t pipeline_rank) const;
-  OptimizerElements optimizer_elements_of_rank(std::int64_t pipeline_rank) const;
 };
 
 // Requires a legal plan (why_not gives nothing).

@@ -46,7 +46,8 @@ struct ScheduleTable {
 };
 
 // Text form: a line a rank, "0F0 0F1 0B0"; F forward, B whole backward, I input gradient, W weight gradient; "(0F4+1B0)" an
-// overlapped pair. A first line "placement v" or "placement both_ways" where it is not loop.
+// overlapped pair. A first line "placement v" or "placement both_ways" where it is not loop. Lines that begin with # are
+// remarks; blanks may be spaces or tabs.
 std::string to_text(const ScheduleTable& table);
 // Reads the text form. Throws InputError with the line and what was expected.
 ScheduleTable parse_schedule(std::string_view text);
@@ -77,6 +78,11 @@ namespace schedules {
 std::span<const Schedule* const> all();
 }
 const Schedule* find_schedule(std::string_view name);  // null when unknown
+
+// The schedule's round where it holds for this number of micro-batches, which is from 2 pp on and where it divides them, else 0:
+// the table of m + round is then that of m with one more round in its middle (with both_ways, counting micro-batches
+// within their half).
+std::int64_t steady_round(const Schedule& schedule, std::int64_t pp, std::int64_t micro_batches);
 
 // Model stages (StepWork::stages) of a pipeline rank, in the order in which a micro-batch visits them; with both_ways each
 // rank has a copy of two.

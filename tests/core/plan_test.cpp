@@ -122,7 +122,8 @@ TEST(PlanText, RefusesWhatItCannotMean) {
             "--plan: shard: found \"p:none,g:none,o:all\", expected one of zero=N and shard=..., "
             "not both");
   EXPECT_EQ(complaint("schedule=zigzag"),
-            "--plan: schedule: found \"zigzag\", expected one of gpipe, interleaved, 1f1b");
+            "--plan: schedule: found \"zigzag\", expected one of dualpipe, dualpipev, gpipe, "
+            "interleaved, interleaved-a2a, 1f1b, 1f1b-a2a, v-half, v-min, zb-h1, zb-h2, zb-v");
   EXPECT_EQ(complaint("zero=4"), "--plan: zero: found \"4\", expected a whole number from 0 to 3");
   EXPECT_EQ(complaint("overlap=some"),
             "--plan: overlap: found \"some\", expected both, gradients, parameters or none, "
@@ -279,8 +280,8 @@ TEST(WhyNot, NamesBothNumbersAndTheFlag) {
             "global batch gbs=100 does not divide by dp=8 x micro-batch mb=3");
   EXPECT_EQ(reason(load_model("tiny-llama"), "tp=8 sp", 100),
             "sequence 100 does not divide by tp=8 (sequence parallel)");
-  EXPECT_EQ(reason(load_model("tiny-llama"), "pp=2x2 gbs=3"),
-            "3 micro-batches do not divide by pp=2 (schedule interleaved)");
+  EXPECT_EQ(reason(load_model("tiny-llama"), "pp=2x2 gbs=1"),
+            "1 micro-batches are fewer than pp=2 (schedule interleaved)");
   // 8 heads and 2 key-value heads: 8 ranks hold a copy of one each, so that tp=8 is legal.
   EXPECT_EQ(reason(load_model("tiny-llama"), "tp=8"), "legal");
   auto odd = load_model("tiny-llama");

@@ -20,7 +20,7 @@ Body layer(const std::string& recipe_name, const std::string& plan, bool high_pr
   const auto framework = load_framework("megatron");
   auto context = body_context(plans::plan(plan), recipe, framework, model, 4096, AttentionKernel::flash2);
   context.high_precision = high_precision;
-  return bodies_of(model, context).kinds.at(0);
+  return bodies_of(model, context).kinds.front();
 }
 
 const BodyOp* find(const std::vector<BodyOp>& ops, const std::string& name) {
@@ -94,7 +94,7 @@ TEST(RecipeWork, LayersKeptHighAreThoseOfBf16) {
   for (std::size_t i = 0; i < high.backward.size(); ++i) EXPECT_EQ(high.backward[i].spec, bf16.backward[i].spec);
   ASSERT_EQ(high.saved.size(), bf16.saved.size());
   for (std::size_t i = 0; i < high.saved.size(); ++i) EXPECT_EQ(high.saved[i].bytes, bf16.saved[i].bytes);
-  EXPECT_EQ(high.gemm_parameters, 0.0);
+  EXPECT_EQ(high.gemm_parameters + high.expert_gemm_parameters, 0.0);
   EXPECT_GT(bf16.gemm_parameters, 0.0);
 }
 
@@ -182,10 +182,16 @@ TEST(RecipeStates, OfMuon) { EXPECT_NEAR(states("bf16-muon", 0.9e9), 18e9 - 4 * 
 
 // --- the optimizer's operation -------------------------------------------------------------------
 
+RankParameters rank_of(double parameters, double matrices, double newton_schulz) {
+  RankParameters p;
+  p.all.dense = parameters, p.gemm.dense = matrices, p.newton_schulz = newton_schulz;
+  return p;
+}
+
 // Adam with the distributed optimizer: 34 bytes for each element of its share (the gradient twice, main weights and both
 // moments in and out, the weight), and the whole gradient cleared.
 TEST(OptimizerSpec, OfAdam) {
-  const auto spec = optimizer_spec({{8e9, 0}, {7e9, 0}, {1e15, 0}}, plans::plan("dp=8 zero=1 gbs=8"), load_recipe("bf16"));
+  const auto spec = optimizer_spec(rank_of(8e9, 7e9, 1e15), plans::plan("dp=8 zero=1 gbs=8"), load_recipe("bf16"));
   EXPECT_EQ(spec.name, "adam");
   EXPECT_DOUBLE_EQ(spec.bytes.value, 34 * 1e9 + 4 * 8e9);
   EXPECT_EQ(spec.m, 1'000'000'000);
@@ -194,7 +200,7 @@ TEST(OptimizerSpec, OfAdam) {
 
 // Casts of weights once a step, of all that the rank computes with; not where they are gathered for each micro-batch.
 TEST(OptimizerSpec, CastsWeights) {
-  const OptimizerElements whole{{8e9, 0}, {7e9, 0}, {}};
+  const auto whole = rank_of(8e9, 7e9, 0.0);
   const auto cast = [&](const std::string& plan) {
     return optimizer_spec(whole, plans::plan(plan), load_recipe("fp8")).bytes.value -
            optimizer_spec(whole, plans::plan(plan), load_recipe("bf16")).bytes.value;
@@ -209,7 +215,7 @@ TEST(OptimizerSpec, OfMuon) {
   const auto flops = [&](const std::string& text) {
     const auto plan = plans::plan(text);
     const auto work = plans::step(model, plan, 4096, AttentionKernel::flash2, "bf16-muon");
-    return optimizer_spec(work.optimizer_elements_of_rank(0), plan, work.recipe).flops.value;
+    return optimizer_spec(rank_parameters(work, 0), plan, work.recipe).flops.value;
   };
   const auto matrices = [](double t) {
     return 32 * (4 * newton_schulz_flops(h, h / t) + 3 * newton_schulz_flops(h, F / t));

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/core/schedule_tables.h"
 
 namespace core {
 namespace {
 
-ScheduleTable table_of(std::string_view schedule, std::int64_t p, std::int64_t v, std::int64_t m) {
-  return find_schedule(schedule)->table(p, v, m);
-}
+using schedule_tables::grid;
+using schedule_tables::table_of;
 
 std::string complaint(std::string_view text) {
   try {
@@ -27,93 +27,132 @@ std::string complaint(std::string_view text) {
   return "no complaint";
 }
 
+std::string reason(std::string_view text) {
+  return why_not_executable(parse_schedule(text)).value_or("runs");
+}
+
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-// Every legal (schedule, p, v, m) of a grid.
-struct Size {
-  const Schedule* schedule;
-  std::int64_t p, v, m;
-};
-std::vector<Size> grid() {
-  std::vector<Size> sizes;
-  for (const auto* schedule : schedules::all()) {
-    for (const std::int64_t p : {1, 2, 3, 4, 8}) {
-      for (const std::int64_t v : {1, 2, 3, 5}) {
-        for (const std::int64_t m : {1, 2, 3, 4, 6, 8, 9, 16, 24}) {
-          if (!schedule->why_not(p, v, m)) sizes.push_back({schedule, p, v, m});
-        }
-      }
-    }
-  }
-  return sizes;
-}
-
 // --- text ----------------------------------------------------------------------------------------
-
-TEST(ScheduleText, OneFOneBOnTwoRanksReadsAsInThePapers) {
-  EXPECT_EQ(to_text(table_of("1f1b", 2, 1, 3)),
-            "0F0 0F1 0B0 0F2 0B1 0B2\n"
-            "1F0 1B0 1F1 1B1 1F2 1B2\n");
-  EXPECT_EQ(to_text(table_of("gpipe", 2, 1, 2)),
-            "0F0 0F1 0B0 0B1\n"
-            "1F0 1F1 1B0 1B1\n");
-}
-
-// Narayanan et al. 2021 (arXiv 2104.04473), figure 4: two chunks a rank, groups of p micro-batches.
-// Rank r warms up with 2 (p - r - 1) + (v - 1) p forwards: 4 and 2.
-TEST(ScheduleText, InterleavedOnTwoRanksIsMegatrons) {
-  EXPECT_EQ(to_text(table_of("interleaved", 2, 2, 2)),
-            "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1\n"
-            "1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1\n");
-}
 
 TEST(ScheduleText, ReadsBackWhatItWrites) {
   for (const auto& [schedule, p, v, m] : grid()) {
     const auto table = schedule->table(p, v, m);
     EXPECT_EQ(parse_schedule(to_text(table)), table) << to_text(table);
   }
-  const std::string split = "0F0 0I0 0W0\n1F0 1I0 1W0\n";
-  EXPECT_EQ(to_text(parse_schedule(split)), split);
+}
+
+TEST(ScheduleText, HasSplitBackwardsPairsAndPlacements) {
+  for (const std::string text : {"0F0 0I0 0W0\n1F0 1I0 1W0\n",
+                                 "0F0 0F1 0B0 0B1\n1F0 (1F1+1B0) 1B1\n",
+                                 "0F0 (0F1+0I0) 0I1 0W0 0W1\n",
+                                 "placement v\n0F0 3F0 3B0 0B0\n1F0 2F0 2B0 1B0\n",
+                                 "placement both_ways\n0F0 3F1 3B1 0B0\n2F1 1F0 1B0 2B1\n"}) {
+    EXPECT_EQ(to_text(parse_schedule(text)), text);
+    EXPECT_EQ(reason(text), "runs") << text;
+  }
+  const auto pair = parse_schedule("0F0 (0F1+0B0) 0B1\n").ranks[0];
+  EXPECT_EQ(pair[1], (Action{0, Action::Kind::forward, 1, true}));
+  EXPECT_EQ(pair[2], (Action{0, Action::Kind::backward, 0, false}));
+  EXPECT_EQ(parse_schedule("placement loop\n0F0 0B0\n"), parse_schedule("0F0 0B0\n"));
+}
+
+TEST(ScheduleText, MayBeWrittenByHand) {
+  EXPECT_EQ(parse_schedule("# two ranks\r\n  0F0\t0B0 \r\n#\n1F0  1B0"),
+            parse_schedule("0F0 0B0\n1F0 1B0\n"));
+  EXPECT_EQ(parse_schedule("# a V\nplacement v\n0F0 1F0 1B0 0B0\n").placement, Placement::v);
 }
 
 TEST(ScheduleText, ComplaintsNameTheLineWhatWasFoundAndWhatWasExpected) {
   for (const std::string_view wrong :
-       {"0X0", "F0", "0F", "0F0F1", "-1F0", "0F-1", "99999F0", "0F 0"}) {
+       {"0X0",
+        "F0",
+        "0F",
+        "0F0F1",
+        "-1F0",
+        "0F-1",
+        "99999F0",
+        "0F 0",
+        "(0F0",
+        "(0F0+)",
+        "(+0B0)",
+        "(0F0)",
+        "(0F0+0B1+0F2)",
+        "()",
+        "(",
+        ")",
+        "0F0+0B1",
+        "placement"}) {
     const auto message = complaint("0F0 0B0\n1F0 " + std::string(wrong) + "\n");
     EXPECT_TRUE(has(message, "line 2")) << message;
     EXPECT_TRUE(has(message, "found \"" + std::string(wrong.substr(0, wrong.find(' '))) + "\""))
         << message;
     EXPECT_TRUE(has(message, "expected an action such as 0F0")) << message;
   }
+  EXPECT_TRUE(has(complaint("# none\n"), "expected a line of actions for each rank"));
   EXPECT_TRUE(has(complaint(""), "expected a line of actions for each rank"));
   EXPECT_TRUE(has(complaint("0F0 2F0\n1F0\n"), "3 stages on 2 lines"));
+  EXPECT_TRUE(has(complaint("placement w\n0F0\n"), "line 1: found placement \"w\", expected loop"));
+  EXPECT_TRUE(has(complaint("placement\n0F0\n"), "found 1 words, expected \"placement\" and one"));
+  EXPECT_TRUE(has(complaint("placement v\n0F0\n1F0\n"),
+                  "2 stages on 2 lines, expected 4: placement v has two stages a rank"));
+  EXPECT_TRUE(has(complaint("placement v\nplacement v\n"), "line 2"));
+  EXPECT_TRUE(has(complaint("0F0 0B4294967295\n"), "expected at most 100 million cells"));
 }
 
 // --- what can run --------------------------------------------------------------------------------
 
-TEST(ScheduleTables, AllRunOverAGridOfSizes) {
-  // One stage a rank: each p and m. Interleaved: p of 2, 3, 4, 8 and the m that they divide.
-  EXPECT_EQ(grid().size(), 2U * 5 * 9 + 3U * (6 + 4 + 4 + 3));
-  for (const auto& [schedule, p, v, m] : grid()) {
-    EXPECT_EQ(why_not_executable(schedule->table(p, v, m)), std::nullopt)
-        << schedule->name << " p=" << p << " v=" << v << " m=" << m;
-  }
-}
-
 TEST(ScheduleTables, SayWhyTheyCannotRun) {
-  const auto reason = [](std::string_view text) {
-    return why_not_executable(parse_schedule(text)).value_or("runs");
-  };
   EXPECT_EQ(reason("0F0 0B0\n1F0 1B0\n"), "runs");
-  EXPECT_EQ(reason("0F0 0B0\n1F0\n"), "3 cells, expected 4");
+  EXPECT_EQ(reason("0F0 0B0\n1F0\n"), "1B0 (or 1I0 and 1W0) is missing");
+  EXPECT_EQ(reason("0F0 0B0 0F1 0B1\n1F0 1B0\n"), "1F1 is missing");
+  EXPECT_EQ(reason("0F0 0I0 0W0\n1F0 1I0\n"), "1W0 is missing");
   EXPECT_EQ(reason("0F0 0B0 0F0\n1F0 1B0\n"), "0F0 stands twice");
   EXPECT_EQ(reason("0F0 0B0 1F0\n1B0\n"), "1F0 stands on rank 0, stage 1 lives on rank 1");
-  EXPECT_TRUE(has(reason("0B0 0F0\n1F0 1B0\n"), "deadlock: rank 0 waits for the inputs of 0B0"));
+  EXPECT_EQ(reason("0B0 0F0\n1F0 1B0\n"), "0B0 has no 0F0 before it");
+  EXPECT_EQ(reason("0F0 0W0 0I0\n"), "0W0 has no 0I0 before it");
+  EXPECT_EQ(reason("0I0 0F0 0W0\n"), "0I0 has no 0F0 before it");
+  EXPECT_EQ(reason("0F0 0B0 0I0 0W0\n"),
+            "0I0 beside 0B0: a backward is either whole (B) or in two parts (I and W)");
+  EXPECT_EQ(reason("0F0 0I0 0W0 0B0\n"),
+            "0B0 beside 0I0: a backward is either whole (B) or in two parts (I and W)");
   // Rank 0 wants the second micro-batch back before it sends it, rank 1 the first: both wait.
-  EXPECT_TRUE(has(reason("0F0 0B1 0F1 0B0\n1F0 1B0 1F1 1B1\n"), "deadlock"));
-  EXPECT_TRUE(has(reason("0F0 0I0 0W0\n1F0 1I0 1W0\n"), "split backward"));
+  EXPECT_EQ(reason("0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0\n"),
+            "deadlock: rank 0 waits for the inputs of 0B0 for ever");
+}
+
+TEST(ScheduleTables, SayWhyPairsCannotRun) {
+  EXPECT_EQ(reason("0F0 (0F1+0B0) 0B1\n"), "runs");
+  EXPECT_EQ(reason("0F0 (0B0+0F1) 0B1\n"), "runs");
+  EXPECT_EQ(reason("(0F0+0F1) 0B0 0B1\n"),
+            "(0F0+0F1): expected a pair of one forward and one backward (B or I)");
+  EXPECT_EQ(reason("0F0 0I0 (0F1+0W0) 0B1\n"),
+            "(0F1+0W0): expected a pair of one forward and one backward (B or I)");
+  EXPECT_EQ(reason("(0F0+0B0)\n"), "(0F0+0B0): the backward of a micro-batch waits for its forward");
+  // The last rank's forward waits for the first rank's, which is paired with what the last sends
+  // back after.
+  EXPECT_EQ(reason("0F0 (0F1+0B0) 0B1\n1F0 (1F1+1B0) 1B1\n"),
+            "deadlock: rank 0 waits for the inputs of (0F1+0B0) for ever");
+
+  auto table = parse_schedule("0F0 0B0\n");
+  table.ranks[0][1].with_next = true;
+  EXPECT_EQ(why_not_executable(table), "0B0 ends rank 0, expected the second of its pair");
+  table = parse_schedule("0F0 (0F1+0B0) 0B1\n");
+  table.ranks[0][2].with_next = true;
+  EXPECT_EQ(why_not_executable(table), "0B0 is in two pairs, expected pairs of two actions");
+}
+
+TEST(ScheduleTables, SayWhatIsWrongWithAPlacement) {
+  EXPECT_EQ(reason("placement v\n0F0 1F0 1B0 0B0\n2F0 3F0 3B0 2B0\n"),
+            "1F0 stands on rank 0, stage 1 lives on rank 1");
+  // With two micro-batches, the first goes through stages 0 and 1, the second through 2 and 3.
+  EXPECT_EQ(reason("placement both_ways\n0F0 3F0 3B0 0B0\n1F0 2F1 2B1 1B0\n"),
+            "3F0: micro-batch 0 goes through stages 0 to 1");
+  auto table = table_of("zb-v", 2, 2, 4);
+  table.vpp = 3;
+  EXPECT_EQ(why_not_executable(table), "placement v has two stages a rank, not vpp=3");
 }
 
 TEST(ScheduleTables, RefuseCellsOutsideTheirSizes) {
@@ -124,28 +163,51 @@ TEST(ScheduleTables, RefuseCellsOutsideTheirSizes) {
   table = table_of("1f1b", 2, 1, 2);
   table.ranks.pop_back();
   EXPECT_EQ(why_not_executable(table), "1 lines, pp=2 ranks");
+  table.pp = 0;
+  EXPECT_TRUE(has(why_not_executable(table).value_or("runs"), "expected 1 or more of each"));
 }
 
-// A slow reference: the table runs when the graph of "before in the program" and "input of" has no
-// cycle.
+// A slow reference. A program is a chain of units, an action or a pair; a table runs when the graph
+// of "before in the program" and "input of" has no cycle.
+using Unit = std::vector<Action>;
+std::vector<Unit> units_of(const std::vector<Action>& program) {
+  std::vector<Unit> units;
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    units.push_back({program[i]});
+    if (program[i].with_next) units.back().push_back(program[++i]);
+  }
+  return units;
+}
+
 bool is_acyclic(const ScheduleTable& t) {
-  const auto forward = Action::Kind::forward;
-  const auto index = [&](std::int64_t stage, bool backward, std::int64_t m) {
-    return static_cast<std::size_t>(((backward ? t.stages() : 0) + stage) * t.micro_batches + m);
+  // The unit of each cell: F, then what sends the gradient back (B or I), then W.
+  const auto cell = [&](std::int64_t s, int kind, std::int64_t m) {
+    return static_cast<std::size_t>((kind * t.stages() + s) * t.micro_batches + m);
   };
-  std::vector<std::vector<std::size_t>> after(
-      static_cast<std::size_t>(2 * t.stages() * t.micro_batches));
-  for (const auto& rank : t.ranks) {
-    for (std::size_t i = 0; i + 1 < rank.size(); ++i) {
-      after[index(rank[i].stage, rank[i].kind != forward, rank[i].micro_batch)].push_back(
-          index(rank[i + 1].stage, rank[i + 1].kind != forward, rank[i + 1].micro_batch));
+  const auto kind_of = [](const Action& a) {
+    return a.kind == Action::Kind::forward ? 0 : a.kind == Action::Kind::weight_gradient ? 2 : 1;
+  };
+  std::vector<std::size_t> unit(static_cast<std::size_t>(3 * t.stages() * t.micro_batches));
+  std::vector<std::vector<std::size_t>> after(1);  // unit 0: cells that are nowhere
+  for (const auto& program : t.ranks) {
+    bool first = true;
+    for (const auto& u : units_of(program)) {
+      for (const auto& a : u) unit[cell(a.stage, kind_of(a), a.micro_batch)] = after.size();
+      if (!first) after.back().push_back(after.size());
+      after.emplace_back();
+      first = false;
     }
   }
+  const auto edge = [&](std::size_t from, std::size_t to) {
+    if (unit[from] != 0 && unit[to] != 0) after[unit[from]].push_back(unit[to]);
+  };
   for (std::int64_t m = 0; m < t.micro_batches; ++m) {
     for (std::int64_t s = 0; s < t.stages(); ++s) {
-      const bool last = s + 1 == t.stages();
-      after[index(s, false, m)].push_back(last ? index(s, true, m) : index(s + 1, false, m));
-      if (s > 0) after[index(s, true, m)].push_back(index(s - 1, true, m));
+      if (!t.visits(s, m)) continue;
+      edge(cell(s, 0, m), t.is_last(s) ? cell(s, 1, m) : cell(s + 1, 0, m));
+      if (!t.is_first(s)) edge(cell(s, 1, m), cell(s - 1, 1, m));
+      edge(cell(s, 0, m), cell(s, 1, m));
+      edge(cell(s, 1, m), cell(s, 2, m));
     }
   }
   std::vector<int> state(after.size(), 0);  // 1 = on the path, 2 = done
@@ -166,136 +228,88 @@ bool is_acyclic(const ScheduleTable& t) {
 
 TEST(ScheduleTables, ShuffledProgramsRunJustWhenTheirGraphHasNoCycle) {
   std::mt19937_64 rng(1);
-  int run = 0, stuck = 0;
-  for (int i = 0; i < 3000; ++i) {
-    auto table = i % 2 == 0 ? table_of("1f1b", 3, 1, 2) : table_of("interleaved", 2, 2, 2);
-    for (auto& rank : table.ranks) {
-      for (auto swaps = rng() % 4; swaps > 0; --swaps)
-        std::swap(rank[rng() % rank.size()], rank[rng() % rank.size()]);
-    }
-    const bool runs = !why_not_executable(table).has_value();
-    ASSERT_EQ(runs, is_acyclic(table)) << to_text(table);
-    ++(runs ? run : stuck);
-  }
-  EXPECT_GT(run, 300);
-  EXPECT_GT(stuck, 300);
-}
-
-// --- legality ------------------------------------------------------------------------------------
-
-TEST(Schedules, AreFoundByNameAndRefuseSizesTheyAreNotMadeFor) {
-  EXPECT_EQ(find_schedule("zigzag"), nullptr);
-  EXPECT_EQ(find_schedule("1f1b")->why_not(4, 2, 8),
-            "schedule 1f1b has one stage a rank, not vpp=2");
-  EXPECT_EQ(find_schedule("gpipe")->why_not(4, 2, 8),
-            "schedule gpipe has one stage a rank, not vpp=2");
-  EXPECT_EQ(find_schedule("interleaved")->why_not(4, 2, 10),
-            "10 micro-batches do not divide by pp=4 (schedule interleaved)");
-  EXPECT_NE(find_schedule("interleaved")->why_not(4, 1, 8), std::nullopt);
-  EXPECT_NE(find_schedule("interleaved")->why_not(1, 2, 8), std::nullopt);
-}
-
-// --- activations in flight -----------------------------------------------------------------------
-
-// Stage s of 1F1B holds min(m, p - s) micro-batches (Megatron-LM, arXiv 2104.04473, section 2.2.1).
-TEST(InFlight, OneFOneBHoldsAsManyMicroBatchesAsStagesAreLeft) {
-  const std::vector<std::int64_t> eight{8, 7, 6, 5, 4, 3, 2, 1};
-  EXPECT_EQ(most_in_flight(table_of("1f1b", 8, 1, 32)), eight);  // field case F44
-  for (const std::int64_t p : {1, 2, 5, 8}) {
-    for (const std::int64_t m : {1, 3, 8, 20}) {
-      const auto most = most_in_flight(table_of("1f1b", p, 1, m));
-      for (std::int64_t s = 0; s < p; ++s)
-        EXPECT_EQ(most[static_cast<std::size_t>(s)], std::min(m, p - s));
-    }
-  }
-}
-
-TEST(InFlight, GpipeHoldsAllMicroBatches) {
-  for (const std::int64_t m : {1, 3, 20}) {
-    EXPECT_EQ(most_in_flight(table_of("gpipe", 4, 1, m)), std::vector<std::int64_t>(4, m));
-  }
-}
-
-// Most cells of all a rank's chunks that are forward and not yet backward.
-std::int64_t chunks_in_flight(const std::vector<Action>& program) {
-  std::int64_t now = 0, most = 0;
-  for (const auto& a : program)
-    most = std::max(most, now += a.kind == Action::Kind::forward ? 1 : -1);
-  return most;
-}
-
-// Rank r warms up with 2 (p - r - 1) + (v - 1) p forwards, and one more follows before the first
-// backward; a rank has m v cells at most. On the first rank that is 2 (p - 1) + (v - 1) p + 1, or
-// p v (1 + (p - 1) / (p v)) of its layers' share (arXiv 2205.05198, section 4.2.3).
-TEST(InFlight, InterleavedHoldsItsWarmUpAndOneMore) {
-  for (const std::int64_t p : {2, 4, 8}) {
-    for (const std::int64_t v : {2, 3, 5}) {
-      for (const std::int64_t rounds : {1, 2, 4}) {
-        const auto m = rounds * p;
-        const auto table = table_of("interleaved", p, v, m);
-        for (std::int64_t r = 0; r < p; ++r) {
-          EXPECT_EQ(chunks_in_flight(table.ranks[static_cast<std::size_t>(r)]),
-                    std::min(m * v, 2 * (p - r - 1) + (v - 1) * p + 1));
+  const std::vector<ScheduleTable> tables{table_of("1f1b", 3, 1, 2),
+                                          table_of("interleaved", 2, 2, 2),
+                                          table_of("zb-h1", 3, 1, 3),
+                                          table_of("zb-v", 2, 2, 3),
+                                          table_of("dualpipe", 2, 1, 4),
+                                          table_of("dualpipev", 1, 2, 2),
+                                          table_of("1f1b-a2a", 2, 1, 5)};
+  for (std::size_t kind = 0; kind < tables.size(); ++kind) {
+    int run = 0, stuck = 0;
+    for (int i = 0; i < 1000; ++i) {
+      auto table = tables[kind];
+      for (auto& rank : table.ranks) {
+        auto units = units_of(rank);
+        // Neighbours only, so that about as many run as not.
+        for (auto swaps = rng() % 3; swaps > 0; --swaps) {
+          const auto at = rng() % (units.size() - 1);
+          std::swap(units[at], units[at + 1]);
         }
-        if (rounds > 1) {
-          EXPECT_EQ(chunks_in_flight(table.ranks[0]), p * v + p - 1);
-        }
+        rank.clear();
+        for (const auto& u : units) rank.insert(rank.end(), u.begin(), u.end());
       }
+      const bool runs = !why_not_executable(table).has_value();
+      ASSERT_EQ(runs, is_acyclic(table)) << to_text(table);
+      ++(runs ? run : stuck);
     }
+    EXPECT_GT(run, 50) << kind;
+    EXPECT_GT(stuck, 50) << kind;
   }
 }
 
-// By chunk: a chunk's micro-batches go in by groups of p, so that none has more in flight than the
-// rank; together the most of each are no less than the rank's most.
-TEST(InFlight, InterleavedChunksAddUpToTheirRank) {
-  const std::int64_t p = 4, v = 3;
-  const auto table = table_of("interleaved", p, v, 16);
-  const auto most = most_in_flight(table);
+// --- in flight -----------------------------------------------------------------------------------
+
+// A whole backward ends it; of a split one, W does.
+TEST(InFlight, LastsUntilTheWeightGradient) {
+  const auto most = [](std::string_view text) { return most_in_flight(parse_schedule(text)); };
+  EXPECT_EQ(most("0F0 0B0 0F1 0B1\n"), std::vector<std::int64_t>{1});
+  EXPECT_EQ(most("0F0 0I0 0F1 0I1 0W0 0W1\n"), std::vector<std::int64_t>{2});
+  EXPECT_EQ(most("0F0 0I0 0W0 0F1 0I1 0W1\n"), std::vector<std::int64_t>{1});
+  EXPECT_EQ(most("0F0 (0F1+0B0) 0B1\n"), std::vector<std::int64_t>{2});
+  EXPECT_EQ(most("placement v\n0F0 0F1 1F0 1B0 1F1 1B1 0B0 0B1\n"),
+            (std::vector<std::int64_t>{2, 1}));
+}
+
+// --- where stages are ----------------------------------------------------------------------------
+
+TEST(Placement, PutsStagesOnRanks) {
+  ScheduleTable t{4, 2, 4, {}};
+  const auto ranks = [&] {
+    std::vector<std::int64_t> out;
+    for (std::int64_t s = 0; s < t.stages(); ++s) out.push_back(t.rank_of(s));
+    return out;
+  };
+  using Ranks = std::vector<std::int64_t>;
+  EXPECT_EQ(ranks(), (Ranks{0, 1, 2, 3, 0, 1, 2, 3}));
+  t.placement = Placement::v;
+  EXPECT_EQ(ranks(), (Ranks{0, 1, 2, 3, 3, 2, 1, 0}));
+  EXPECT_EQ(t.model_stage(6), 6);
+  t.placement = Placement::both_ways;
+  EXPECT_EQ(ranks(), (Ranks{0, 1, 2, 3, 3, 2, 1, 0}));
+  EXPECT_EQ(t.model_stage(6), 2);
+  for (std::int64_t s = 0; s < 8; ++s) {
+    EXPECT_EQ(t.is_first(s), s == 0 || s == 4);
+    EXPECT_EQ(t.is_last(s), s == 3 || s == 7);
+    for (std::int64_t m = 0; m < 4; ++m) EXPECT_EQ(t.visits(s, m), (s < 4) == (m < 2));
+  }
+}
+
+// A rank of DualPipe has two stages of the model, and each is there twice: parameters 2 x
+// (DeepSeek-V3, arXiv 2412.19437, table 2). A V has each stage once.
+TEST(Placement, BothWaysDoublesParameters) {
+  const std::int64_t p = 6;
+  std::vector<int> both(static_cast<std::size_t>(p)), v(static_cast<std::size_t>(2 * p));
   for (std::int64_t r = 0; r < p; ++r) {
-    std::int64_t sum = 0;
-    for (std::int64_t c = 0; c < v; ++c) sum += most[static_cast<std::size_t>(c * p + r)];
-    EXPECT_GE(sum, chunks_in_flight(table.ranks[static_cast<std::size_t>(r)]));
+    const auto of_both = model_stages_of_rank(Placement::both_ways, p, p, r);
+    const auto of_v = model_stages_of_rank(Placement::v, p, 2 * p, r);
+    EXPECT_EQ(of_both.size(), 2U);
+    EXPECT_EQ(of_v.size(), 2U);
+    for (const auto s : of_both) ++both[static_cast<std::size_t>(s)];
+    for (const auto s : of_v) ++v[static_cast<std::size_t>(s)];
   }
-  EXPECT_EQ(most.back(), 1);  // the last stage goes backward at once
-}
-
-// --- the steady state ----------------------------------------------------------------------------
-
-Action later(Action a, std::int64_t micro_batches) {
-  a.micro_batch += static_cast<std::uint32_t>(micro_batches);
-  return a;
-}
-
-// The table of m + round micro-batches is that of m up to the end of its warm-up, one round more,
-// and the rest of that of m with later micro-batches.
-TEST(Rounds, OneMoreRoundIsInsertedInTheMiddle) {
-  int tried = 0;
-  for (const auto& [schedule, p, v, m] : grid()) {
-    const auto round = schedule->round_micro_batches(p);
-    // The warm-up is whole: p - 1 of m, or two groups of p.
-    if (round == 0 || m < (round == 1 ? p : 2 * p) || schedule->why_not(p, v, m + round)) continue;
-    const auto shorter = schedule->table(p, v, m), longer = schedule->table(p, v, m + round);
-    ++tried;
-    for (std::size_t r = 0; r < shorter.ranks.size(); ++r) {
-      const auto &a = shorter.ranks[r], &b = longer.ranks[r];
-      const auto added = static_cast<std::size_t>(2 * round * v);
-      ASSERT_EQ(b.size(), a.size() + added);
-      const auto cut = static_cast<std::size_t>(
-          std::find_if(
-              a.begin(), a.end(), [](const Action& x) { return x.kind != Action::Kind::forward; }) -
-          a.begin());
-      for (std::size_t i = 0; i < cut; ++i) ASSERT_EQ(b[i], a[i]) << schedule->name;
-      for (std::size_t i = cut; i < a.size(); ++i)
-        ASSERT_EQ(b[i + added], later(a[i], round)) << schedule->name;
-      // The round itself has each of the rank's stages forward and backward once a micro-batch.
-      std::int64_t forwards = 0;
-      for (std::size_t i = cut; i < cut + added; ++i)
-        forwards += b[i].kind == Action::Kind::forward ? 1 : 0;
-      EXPECT_EQ(forwards, round * v);
-    }
-  }
-  EXPECT_GT(tried, 50);
-  EXPECT_EQ(find_schedule("gpipe")->round_micro_batches(4), 0);
+  EXPECT_EQ(both, std::vector<int>(static_cast<std::size_t>(p), 2));
+  EXPECT_EQ(v, std::vector<int>(static_cast<std::size_t>(2 * p), 1));
 }
 
 }  // namespace

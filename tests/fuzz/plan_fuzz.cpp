@@ -1,4 +1,4 @@
-// Any bytes as a plan, a schedule table, a step graph or a timeline (the first byte chooses): read and written back equal,
+// Any bytes as a plan, a step graph or a timeline (the first byte chooses): read and written back equal,
 // or refused in one line by an InputError. A graph that reads also runs.
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/graph/step_graph.h"
 #include "core/plan/plan.h"
-#include "core/plan/schedule.h"
 #include "core/timeline.h"
 #include "simulator/engine/engine.h"
 
@@ -27,16 +26,6 @@ void read_plan(std::string_view text) {
   core::ModelSpec model;
   model.layer_kind.assign(30, 0);
   static_cast<void>(core::why_not(model, plan, 64, 2048));
-}
-
-void read_schedule(std::string_view text) {
-  const auto table = core::parse_schedule(text);
-  require(core::parse_schedule(core::to_text(table)) == table);
-  if (!core::why_not_executable(table)) {
-    for (const auto most : core::most_in_flight(table)) {
-      require(most >= 1 && most <= table.micro_batches);
-    }
-  }
 }
 
 void read_graph(std::string_view text) {
@@ -66,7 +55,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     switch (data[0]) {
       case 'p': read_plan(text); break;
-      case 's': read_schedule(text); break;
       case 'g': read_graph(text); break;
       case 't': read_timeline(text); break;
       default: break;

@@ -95,7 +95,7 @@ std::vector<ParallelPlan> brute_force(const Space& space, const simulator::Setti
         for (std::int64_t vpp = 1; vpp <= shape.layers + 2; ++vpp) {
           for (const std::string schedule : {"gpipe", "1f1b", "interleaved"}) {
             if ((schedule == "interleaved") != (vpp > 1)) continue;
-            if (vpp > 1 && (pp == 1 || m % pp != 0)) continue;
+            if (vpp > 1 && (pp == 1 || m < pp)) continue;
             for (const auto layout : {Layout::even, Layout::slots}) {
               const auto most = most_layers(shape.layers, pp * vpp, layout);
               if (most == 0) continue;

@@ -92,13 +92,15 @@ TEST(RecipeGain, FallsWithThePasses) {
 // Newton-Schulz steps are priced as GEMMs: no faster than the peak, on top of the traffic.
 TEST(RecipeGain, MuonTakesItsFlops) {
   const auto recipe = core::load_recipe("bf16-muon");
-  const core::OptimizerElements share{{1e9, 0}, {1e9, 0}, {1e12, 0}};
   core::ParallelPlan plan;
-  const auto time = [&](const core::OptimizerElements& s) {
-    return core::to_seconds(simulator::price_of(core::optimizer_spec(s, plan, recipe), {}, h100().bench.machine()).duration).value;
+  const auto time = [&](double newton_schulz) {
+    core::RankParameters rank;
+    rank.all.dense = rank.gemm.dense = 1e9;
+    rank.newton_schulz = newton_schulz;
+    return core::to_seconds(simulator::price_of(core::optimizer_spec(rank, plan, recipe), {}, h100().bench.machine()).duration).value;
   };
   const double flops = 5 * 1e12, peak = h100().setting.cluster.gpu.peak("bf16")->value;
-  const double extra = time(share) - time({{1e9, 0}, {1e9, 0}, {}});
+  const double extra = time(1e12) - time(0.0);
   EXPECT_GT(extra, flops / peak);
   EXPECT_LT(extra, 2 * flops / peak);
 }

@@ -1,48 +1,32 @@
-// Interleaved 1F1B (Megatron-LM, arXiv 2104.04473, section 2.2.2): each rank has v chunks of layers; micro-batches go
-// through in groups of p, chunk after chunk. Rank r warms up with 2 (p - r - 1) + (v - 1) p forwards. The bubble is that of
-// 1F1B divided by v; m must be a multiple of p.
-#include <fmt/format.h>
-
+// Interleaved 1F1B (Megatron-LM, arXiv 2104.04473, section 2.2.2): each rank has v stages; micro-batches go through in groups
+// of N, stage after stage. Rank r warms up with 2 (p - r - 1) + (v - 1) N forwards. N = p where p divides the micro-batches,
+// and the bubble is then that of 1F1B divided by v; else the least N that Megatron-LM takes (interleaved_order.h).
+// In flight on rank r: its warm-up and one more, of 1 / v of its layers each.
 #include <algorithm>
 
-#include "core/plan/schedule.h"
+#include "core/plan/schedules/interleaved_order.h"
 
 namespace core::schedules {
 
 namespace {
 
 std::optional<std::string> why_not(std::int64_t pp, std::int64_t vpp, std::int64_t m) {
-  if (vpp < 2) return "schedule interleaved needs vpp of 2 or more";
-  if (pp < 2) return "schedule interleaved needs pp of 2 or more";
-  if (m % pp != 0) {
-    return fmt::format("{} micro-batches do not divide by pp={} (schedule interleaved)", m, pp);
-  }
-  return std::nullopt;
-}
-
-// The i-th forward of rank r: groups of p micro-batches, chunk by chunk. Backwards take the chunks in reverse.
-Action cell(std::int64_t i, std::int64_t r, std::int64_t p, std::int64_t v, Action::Kind kind) {
-  const auto in_group = i % (p * v);
-  auto chunk = in_group / p;
-  if (kind == Action::Kind::backward) chunk = v - 1 - chunk;
-  const auto micro_batch = (i / (p * v)) * p + in_group % p;
-  return {static_cast<std::uint16_t>(chunk * p + r), kind, static_cast<std::uint32_t>(micro_batch)};
+  return why_not_interleaved("interleaved", pp, vpp, m);
 }
 
 ScheduleTable table(std::int64_t pp, std::int64_t vpp, std::int64_t m) {
-  ScheduleTable t{pp, vpp, m, std::vector<std::vector<Action>>(static_cast<std::size_t>(pp))};
   const auto total = m * vpp;
+  auto t = blank_table(pp, vpp, m, Placement::loop, 2 * total);
   for (std::int64_t r = 0; r < pp; ++r) {
     auto& rank = t.ranks[static_cast<std::size_t>(r)];
-    rank.reserve(static_cast<std::size_t>(2 * total));
-    const auto warm_up = std::min(2 * (pp - r - 1) + (vpp - 1) * pp, total);
-    std::int64_t forward = 0, backward = 0;
-    while (forward < warm_up) rank.push_back(cell(forward++, r, pp, vpp, Action::Kind::forward));
-    while (forward < total) {
-      rank.push_back(cell(forward++, r, pp, vpp, Action::Kind::forward));
-      rank.push_back(cell(backward++, r, pp, vpp, Action::Kind::backward));
+    InterleavedCells forward(pp, vpp, m, r, Action::Kind::forward), backward(pp, vpp, m, r, Action::Kind::backward);
+    const auto warm_up = std::min(interleaved_warm_up(pp, vpp, m, r), total);
+    while (forward.done() < warm_up) rank.push_back(forward.next());
+    while (forward.done() < total) {
+      rank.push_back(forward.next());
+      rank.push_back(backward.next());
     }
-    while (backward < total) rank.push_back(cell(backward++, r, pp, vpp, Action::Kind::backward));
+    while (backward.done() < total) rank.push_back(backward.next());
   }
   return t;
 }
@@ -50,6 +34,10 @@ ScheduleTable table(std::int64_t pp, std::int64_t vpp, std::int64_t m) {
 }  // namespace
 
 extern const Schedule interleaved;
-const Schedule interleaved = {"interleaved", why_not, table, [](std::int64_t pp) { return pp; }};
+const Schedule interleaved = {.name = "interleaved",
+                              .why_not = why_not,
+                              .table = table,
+                              .round_micro_batches = [](std::int64_t pp) { return pp; },
+                              .stages_a_rank = std::nullopt};
 
 }  // namespace core::schedules
