@@ -125,13 +125,7 @@ LinearRecipe read_linear(const Document& value, const Numbers& numbers) {
   return out;
 }
 
-void read_gemms(const Document& gemms, const Numbers& numbers, Recipe& recipe) {
-  for (std::size_t kind = 0; kind < linear_kinds; ++kind) {
-    const Document& value = gemms.at(kind_names[kind]);
-    const bool as_linear = kind > 0 && value.kind() == Document::Kind::text && value.as_text() == "linear";
-    recipe.linears[kind] = as_linear ? recipe.linears[0] : read_linear(value, numbers);
-  }
-  gemms.reject_unknown({kind_names.begin(), kind_names.end()});
+void name_rates(Recipe& recipe) {
   const auto name = [&](LinearKind kind, GemmRole role) {
     return std::string(name_of(recipe.linear(kind).of(role).rate));
   };
@@ -139,6 +133,16 @@ void read_gemms(const Document& gemms, const Numbers& numbers, Recipe& recipe) {
   recipe.gemm_input_gradient = name(LinearKind::linear, GemmRole::input_gradient);
   recipe.gemm_weight_gradient = name(LinearKind::linear, GemmRole::weight_gradient);
   recipe.gemm_output = name(LinearKind::output, GemmRole::forward);
+}
+
+void read_gemms(const Document& gemms, const Numbers& numbers, Recipe& recipe) {
+  for (std::size_t kind = 0; kind < linear_kinds; ++kind) {
+    const Document& value = gemms.at(kind_names[kind]);
+    const bool as_linear = kind > 0 && value.kind() == Document::Kind::text && value.as_text() == "linear";
+    recipe.linears[kind] = as_linear ? recipe.linears[0] : read_linear(value, numbers);
+  }
+  gemms.reject_unknown({kind_names.begin(), kind_names.end()});
+  name_rates(recipe);
 }
 
 void read_passes(const Document& passes, Recipe& recipe) {
@@ -238,6 +242,16 @@ void check_together(const Document& file, const Recipe& recipe) {
 
 std::string_view name_of(LinearKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
 std::string_view name_of(OptimizerKind kind) { return optimizer_names[static_cast<std::size_t>(kind)]; }
+
+Recipe Recipe::kept_high() const {
+  Recipe out = *this;
+  for (const auto kind : {LinearKind::linear, LinearKind::attention, LinearKind::expert}) {
+    out.linears[static_cast<std::size_t>(kind)] = high;
+  }
+  out.gemm_input_bytes = high.of(GemmRole::weight_gradient).right.stored();
+  name_rates(out);
+  return out;
+}
 
 double Recipe::weight_cast_bytes_of_step() const {
   double sum = 0.0;

@@ -99,6 +99,8 @@ struct Recipe {
   bool keeps_high(std::int64_t layer, std::int64_t layers) const {
     return layer < high_first || layer >= layers - high_last;
   }
+  // The recipe of those layers: all their GEMMs and what they save in the format kept.
+  Recipe kept_high() const;
   // Traffic to make the operands of a GEMM weight once a step, bytes an element.
   double weight_cast_bytes_of_step() const;
   // Names of the tensor-core formats that any of its GEMMs needs, each once.

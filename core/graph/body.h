@@ -78,10 +78,8 @@ struct BodyContext {
   std::int64_t seq = 1;          // s, of the whole sequence
   AttentionKernel attention = AttentionKernel::flash2;
   const Recipe* recipe = nullptr;
-  bool high_precision = false;   // a layer that the recipe keeps high (Recipe::keeps_high)
+  bool high_precision = false;   // a layer that the recipe keeps high: `recipe` is Recipe::kept_high, weights need no copies
   bool gathered_weights = false; // parameters are sharded: weights are gathered, and cast, for each micro-batch
-  const LinearRecipe& linear(LinearKind kind) const;  // the recipe of its linear layers
-  double gemm_input_bytes() const;                    // saved inputs of its GEMMs, bytes an element
   Format gemm(Direction direction, bool weight) const;  // tensor cores of a layer GEMM
   bool dropout_hidden = false, dropout_attention = false;
   Loss loss = Loss::unfused;

@@ -8,20 +8,11 @@
 
 namespace core {
 
-const LinearRecipe& BodyContext::linear(LinearKind kind) const {
-  const bool kept = high_precision && kind != LinearKind::router && kind != LinearKind::output;
-  return kept ? recipe->high : recipe->linear(kind);
-}
-
-double BodyContext::gemm_input_bytes() const {
-  return high_precision ? recipe->activation_bytes : recipe->gemm_input_bytes;
-}
-
 Format BodyContext::gemm(Direction direction, bool weight) const {
   const auto role = direction == Direction::forward ? GemmRole::forward
                     : weight                        ? GemmRole::weight_gradient
                                                     : GemmRole::input_gradient;
-  return linear(LinearKind::linear).of(role).rate;
+  return recipe->linear(LinearKind::linear).of(role).rate;
 }
 
 BodyOp& BodyWriter::append(OpSpec spec, Modules repeated_by) {
@@ -57,8 +48,8 @@ BodyOp& BodyWriter::gemm(const std::string& name,
 }
 
 const LinearRecipe& BodyWriter::recipe_of(const Linear& l) const {
-  if (l.output_layer) return context_.linear(LinearKind::output);
-  return context_.linear(l.experts > 0 ? LinearKind::expert : l.kind);
+  if (l.output_layer) return context_.recipe->linear(LinearKind::output);
+  return context_.recipe->linear(l.experts > 0 ? LinearKind::expert : l.kind);
 }
 
 // The passes that stand before a GEMM. Weights that are made once a step are made again where they were gathered: shards are

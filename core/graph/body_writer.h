@@ -45,8 +45,8 @@ class BodyWriter {
   // Any other kernel, as it stands.
   void op(OpSpec spec, Modules repeated_by = 0);
   void save(std::string name, double bytes, Modules dropped_by = 0);
-  // The input of a GEMM: kept in the recipe's format (BodyContext::gemm_input_bytes) by the caller's count, and by W of a
-  // split backward.
+  // The input of a GEMM: kept in the recipe's format (gemm_input_bytes) by the caller's count, and by W of a split
+  // backward.
   void save_gemm_input(std::string name, double bytes, Modules dropped_by = 0);
 
  private:

@@ -249,7 +249,9 @@ ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
     out.kinds.push_back(lower_blocks(kind.blocks, model, context, kind.parallel_residual));
   }
   if (context.recipe->high_first + context.recipe->high_last > 0) {
+    const Recipe kept = context.recipe->kept_high();
     auto high = context;
+    high.recipe = &kept;
     high.high_precision = true;
     for (const auto& kind : model.kinds) {
       out.high_kinds.push_back(lower_blocks(kind.blocks, model, high, kind.parallel_residual));

@@ -63,7 +63,7 @@ void lower(const LinearMixer& mixer, const ModelSpec& model, const BodyContext& 
   write_passes_backward(writer, mixer.mixing);
   write_residual_backward(writer, model, context);
 
-  writer.save_gemm_input("mixer input", context.gemm_input_bytes() * between, modules::norm);
+  writer.save_gemm_input("mixer input", context.recipe->gemm_input_bytes * between, modules::norm);
   for (const auto& tensor : mixer.saved) {
     if (tensor.gemm_input) {
       writer.save_gemm_input(tensor.name, tensor.bytes);

@@ -15,7 +15,8 @@ namespace {
 
 Body layer(const std::string& recipe_name, const std::string& plan, bool high_precision = false) {
   const auto model = load_model("llama-2-7b");
-  const auto recipe = load_recipe(recipe_name);
+  const auto given = load_recipe(recipe_name);
+  const auto recipe = high_precision ? given.kept_high() : given;
   const auto framework = load_framework("megatron");
   auto context = body_context(plans::plan(plan), recipe, framework, model, 4096, AttentionKernel::flash2);
   context.high_precision = high_precision;
@@ -95,6 +96,21 @@ TEST(RecipeWork, LayersKeptHighAreThoseOfBf16) {
   for (std::size_t i = 0; i < high.saved.size(); ++i) EXPECT_EQ(high.saved[i].bytes, bf16.saved[i].bytes);
   EXPECT_EQ(high.gemm_parameters + high.expert_gemm_parameters, 0.0);
   EXPECT_GT(bf16.gemm_parameters, 0.0);
+}
+
+// The first layer of the model and its last four are kept high, whichever stage has them.
+TEST(RecipeWork, KeepsTheFirstAndTheLastLayersHigh) {
+  const auto model = load_model("llama-2-7b");
+  const auto work = plans::step(model, plans::plan("pp=4 gbs=4"), 4096, AttentionKernel::flash2, "nvfp4");
+  std::vector<bool> high;
+  for (const auto& stage : work.stages) {
+    for (const auto index : stage.bodies) {
+      const auto* gemm = find(work.bodies[index].forward, "mlp_up");
+      if (gemm != nullptr) high.push_back(gemm->spec.format == Format::bf16);
+    }
+  }
+  ASSERT_EQ(high.size(), 32u);
+  for (std::size_t i = 0; i < high.size(); ++i) EXPECT_EQ(high[i], i < 1 || i >= 28) << i;
 }
 
 // A collective that runs beside a GEMM is followed by the GEMM, not by the cast of its operand.

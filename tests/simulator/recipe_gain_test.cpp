@@ -20,25 +20,31 @@ struct Machine {
   explicit Machine(simulator::Request request) : setting(simulator::make_setting(request)), bench(setting) {}
 };
 
+Machine machine_of(const char* gpu) {
+  simulator::Request request;
+  request.model = "llama-3.1-8b", request.gpu = gpu, request.gpus = 8;
+  return Machine(request);
+}
 Machine& h100() {
-  static Machine machine([] {
-    simulator::Request request;
-    request.model = "llama-3.1-8b", request.gpu = "h100-sxm", request.gpus = 8;
-    return request;
-  }());
+  static Machine machine = machine_of("h100-sxm");
+  return machine;
+}
+Machine& b200() {
+  static Machine machine = machine_of("b200");
   return machine;
 }
 
-double seconds(const core::Body& body) {
+double seconds(const core::Body& body, Machine& machine) {
   double sum = 0.0;
   for (const auto* ops : {&body.forward, &body.backward}) {
-    for (const auto& op : *ops) sum += core::to_seconds(simulator::price_of(op.spec, {}, h100().bench.machine()).duration).value;
+    for (const auto& op : *ops) sum += core::to_seconds(simulator::price_of(op.spec, {}, machine.bench.machine()).duration).value;
   }
   return sum;
 }
 
 // Time of all that a linear layer does, forward and backward, over that with bf16.
-double gain(const std::string& recipe_name, double tokens, std::int64_t in, std::int64_t out, std::int64_t experts = 0) {
+double gain(const std::string& recipe_name, double tokens, std::int64_t in, std::int64_t out, std::int64_t experts = 0,
+            Machine& machine = h100()) {
   double times[2];
   const std::string names[] = {"bf16", recipe_name};
   for (int i = 0; i < 2; ++i) {
@@ -52,7 +58,7 @@ double gain(const std::string& recipe_name, double tokens, std::int64_t in, std:
     writer.linear_forward(linear);
     writer.linear_input_gradient(linear);
     writer.linear_weight_gradient(linear);
-    times[i] = seconds(body);
+    times[i] = seconds(body, machine);
   }
   return times[0] / times[1];
 }
@@ -78,6 +84,17 @@ TEST(RecipeGain, GrowsWithTheGemm) {
       before = now;
     }
     EXPECT_GT(before, 1.4) << recipe;
+  }
+}
+
+// Blackwell's narrow formats too gain more the larger the GEMM, and less than their tensor cores are faster.
+TEST(RecipeGain, OfBlockFormatsGrowsWithTheGemm) {
+  const auto& gpu = b200().setting.cluster.gpu;
+  for (const auto& [recipe, format] : {std::pair{"mxfp8", "fp8"}, {"nvfp4", "fp4"}}) {
+    const auto of = [name = recipe](std::int64_t width) { return gain(name, 8192, width, width, 0, b200()); };
+    EXPECT_LT(of(1024), 1.0) << recipe;
+    EXPECT_GT(of(16384), 1.2) << recipe;
+    EXPECT_LT(of(16384), gpu.peak(format)->value / gpu.peak("bf16")->value) << recipe;
   }
 }
 

@@ -91,7 +91,7 @@ void write_backward(BodyWriter& writer, const ModelSpec& model, const BodyContex
 void save(BodyWriter& writer, const ModelSpec& model, const BodyContext& context, const Shape& s) {
   const double tokens = context.tokens(), between = context.tokens_between_blocks();
   const double h = static_cast<double>(model.hidden), a = context.recipe->activation_bytes;
-  const double g = context.gemm_input_bytes();
+  const double g = context.recipe->gemm_input_bytes;
   writer.save_gemm_input("attention input", g * between * h, modules::norm);
   writer.save("q, k and v", a * tokens * static_cast<double>(s.q + 2 * s.kv));
   if (s.qk_norm) writer.save("q/k norm input", a * tokens * s.q_and_k());

@@ -64,7 +64,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
                  {"decay and step", 2.0 * 4.0 * tokens * heads},
                  {"chunk inverses", a * heads * static_cast<double>(mixer.scan.chunk)},
                  {"scan output and gate", 2.0 * a * v},
-                 {"attention output", context.gemm_input_bytes() * tokens * v, true}};
+                 {"attention output", context.recipe->gemm_input_bytes * tokens * v, true}};
   lower_linear_mixer(mixer, model, context, body);
 }
 

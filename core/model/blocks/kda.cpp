@@ -44,7 +44,7 @@ Scan scan_of(const Block& block, std::int64_t tp, double a) {
 void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
   const auto heads = block.shape.at("heads") / context.tp, dim = block.shape.at("head_dim"), width = heads * dim;
   const double tokens = context.tokens(), a = context.recipe->activation_bytes * tokens;
-  const double g = context.gemm_input_bytes() * tokens, w = static_cast<double>(width);
+  const double g = context.recipe->gemm_input_bytes * tokens, w = static_cast<double>(width);
   const double norm = context.norm_traffic;
   LinearMixer mixer;
   mixer.in = {{"linear_qkv", tokens, model.hidden, 3 * width + heads},

@@ -66,7 +66,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   mixer.out = {"mamba_out", tokens, s.inner(), model.hidden};
   mixer.saved = {{"z, x, B, C and step", a * static_cast<double>(s.projected())},
                  {"scan output", a * inner},
-                 {"mamba output", context.gemm_input_bytes() * tokens * inner, true}};
+                 {"mamba output", context.recipe->gemm_input_bytes * tokens * inner, true}};
   lower_linear_mixer(mixer, model, context, body);
 }
 

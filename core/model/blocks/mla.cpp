@@ -105,7 +105,7 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   s.core.top_k = chosen < context.seq ? chosen : 0;
   s.index_heads = shape.get("index_heads", 0), s.index_dim = shape.get("index_dim", 0);
   s.tokens = context.tokens(), s.own = context.tokens_between_blocks();
-  s.a = context.recipe->activation_bytes, s.g = context.gemm_input_bytes();
+  s.a = context.recipe->activation_bytes, s.g = context.recipe->gemm_input_bytes;
   s.whole = s.a * s.tokens * static_cast<double>(model.hidden);
   set_linears(s, model.hidden);
   return s;

@@ -45,7 +45,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   BodyWriter writer(body, context);
   const auto s = shape_of(block, model, context);
   const double between = context.tokens_between_blocks() * static_cast<double>(model.hidden);
-  const double a = context.recipe->activation_bytes, g = context.gemm_input_bytes();
+  const double a = context.recipe->activation_bytes, g = context.recipe->gemm_input_bytes;
   const double whole = a * context.tokens() * static_cast<double>(model.hidden);
   write_forward(writer, context, s, whole);
   write_residual(writer, model, context);

@@ -75,7 +75,7 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   s.overlaps = context.overlap_experts && s.shared > 0;
   s.h = static_cast<double>(model.hidden);
   s.a = context.recipe->activation_bytes;
-  s.g = context.gemm_input_bytes();
+  s.g = context.recipe->gemm_input_bytes;
   s.tokens = context.tokens_between_blocks();
   const double fullest = context.capacity > 0.0 ? context.capacity : context.overload;
   s.copies = s.tokens * static_cast<double>(s.top_k) * fullest;

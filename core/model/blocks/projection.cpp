@@ -30,7 +30,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
     writer.tensor_collective(OpKind::all_gather, "tp_gradient_all_gather", Direction::backward, whole);
   }
   write_input_gradients(writer, context, {linear}, wide);
-  writer.save_gemm_input("projection input", context.gemm_input_bytes() * context.tokens_between_blocks() *
+  writer.save_gemm_input("projection input", context.recipe->gemm_input_bytes * context.tokens_between_blocks() *
                                                  static_cast<double>(inputs * model.hidden), modules::norm);
   body.forward_transient = std::max(body.forward_transient, Bytes{wide + whole});
   body.backward_transient = std::max(body.backward_transient, Bytes{wide + whole});

@@ -31,7 +31,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   BodyWriter writer(body, context);
   const auto h = model.hidden, ffn = block.shape.at("ffn") / context.tp;
   const double tokens = context.tokens(), own = context.tokens_between_blocks() * static_cast<double>(h);
-  const double a = context.recipe->activation_bytes, g = context.gemm_input_bytes();
+  const double a = context.recipe->activation_bytes, g = context.recipe->gemm_input_bytes;
   const double whole = a * tokens * static_cast<double>(h), inner = tokens * static_cast<double>(ffn);
   const BodyWriter::Linear key{"channel_key", tokens, h, ffn}, value{"channel_value", tokens, ffn, h};
   const BodyWriter::Linear receptance{"channel_receptance", context.tokens_between_blocks(), h, h};

@@ -42,7 +42,7 @@ Scan scan_of(const Block& block, std::int64_t tp, double a) {
 void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
   const auto width = block.shape.at("heads") / context.tp * block.shape.at("head_dim");
   const double tokens = context.tokens(), a = context.recipe->activation_bytes * tokens;
-  const double g = context.gemm_input_bytes() * tokens;
+  const double g = context.recipe->gemm_input_bytes * tokens;
   const double h = static_cast<double>(model.hidden), w = static_cast<double>(width);
   const double norm = context.norm_traffic;
   LinearMixer mixer;
