@@ -178,7 +178,7 @@ Axes axes_of(const Question& q) {
   std::erase_if(axes.pp, [&](std::int64_t pp) { return pp > layers + 2; });
   axes.micro_batch = fixes(q, "mb") ? std::vector{fixed.micro_batch} : divisors(q.global_batch);
   for (const auto* s : core::schedules::all()) {
-    // The engine does not run split backwards and pairs yet.
+    // The search shortens tables by rounds of one F and one B a micro-batch and stage; those of other cells it cannot yet.
     if (!s->splits_backward && !s->pairs) axes.schedules.emplace_back(s->name);
   }
   if (q.fixed.has_schedule) axes.schedules = {fixed.schedule};
