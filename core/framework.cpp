@@ -6,30 +6,71 @@
 
 namespace core {
 
+namespace {
+
+LossFigures read_loss(const Document& losses, std::string_view key, Figures::Sources& sources) {
+  const Document& loss = losses.at(key);
+  Figures::Sources own;
+  Figures figures(loss, own);
+  LossFigures f;
+  f.saved = figures.not_negative("saved_bytes_per_logit");
+  f.transient = figures.not_negative("transient_bytes_per_logit");
+  f.traffic_forward = figures.not_negative("traffic_forward_bytes_per_logit");
+  f.traffic_backward = figures.not_negative("traffic_backward_bytes_per_logit");
+  for (auto& [figure, source] : own) sources.emplace_back("loss." + std::string(key) + "." + figure, source);
+  return f;
+}
+
+void read_losses(const Document& losses, Framework& f, Figures::Sources& sources) {
+  losses.reject_unknown({"unfused", "fused", "linear"});
+  for (const auto kind : {Loss::unfused, Loss::fused, Loss::linear}) {
+    const std::string_view key = kind == Loss::unfused ? "unfused" : kind == Loss::fused ? "fused" : "linear";
+    const Document& loss = losses.at(key);
+    std::vector<std::string_view> known = {"saved_bytes_per_logit", "transient_bytes_per_logit",
+                                           "traffic_forward_bytes_per_logit", "traffic_backward_bytes_per_logit"};
+    if (kind == Loss::linear) known.insert(known.end(), {"way", "way_source", "chunk_tokens"});
+    loss.reject_unknown(known);
+    f.losses[static_cast<std::size_t>(kind)] = read_loss(losses, key, sources);
+  }
+  const Document& linear = losses.at("linear");
+  const Document& way = linear.at("way");
+  if (way.as_text() != "gradients" && way.as_text() != "recompute") way.complain("gradients or recompute");
+  f.linear_loss = way.as_text() == "gradients" ? LinearLoss::gradients : LinearLoss::recompute;
+  f.sources.emplace_back("loss.linear.way", linear.at("way_source").as_text());
+  if (linear.has("chunk_tokens")) {
+    Figures figures(linear, sources);
+    f.loss_chunk_tokens = figures.count("chunk_tokens", 1, std::int64_t{1} << 40);
+  }
+}
+
+}  // namespace
+
 Framework load_framework(std::string_view name) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
-  document.reject_unknown({"title", "vocab_multiple", "logits_saved_bytes_per_logit", "logits_transient_bytes_per_logit",
-                           "loss_traffic_forward_bytes_per_logit", "loss_traffic_backward_bytes_per_logit",
-                           "bucket_parameters", "bucket_parameters_per_rank", "context_GiB", "workspace_MiB",
-                           "communicator_GiB", "allocation_unit_B", "fragmentation", "host_us_per_kernel",
-                           "step_overhead_ms"});
+  document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
+                           "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
+                           "context_GiB", "workspace_MiB", "communicator_GiB", "allocation_unit_B", "fragmentation",
+                           "host_us_per_kernel", "host_us_per_kernel_graphs", "step_overhead_ms"});
   Figures::Sources sources;
   Figures figures(document, sources);
   Framework f;
   f.name = std::string(name);
   f.vocab_multiple = figures.count("vocab_multiple", 1, 1 << 20);
-  f.logits_saved_bytes = figures.not_negative("logits_saved_bytes_per_logit");
-  f.logits_transient_bytes = figures.not_negative("logits_transient_bytes_per_logit");
-  f.loss_traffic_forward = figures.not_negative("loss_traffic_forward_bytes_per_logit");
-  f.loss_traffic_backward = figures.not_negative("loss_traffic_backward_bytes_per_logit");
+  read_losses(document.at("loss"), f, sources);
+  f.norm_traffic = figures.positive("norm_traffic");
+  f.activation_traffic = figures.positive("activation_traffic");
+  f.rope_traffic = figures.positive("rope_traffic");
   f.bucket_parameters = figures.not_negative("bucket_parameters");
   f.bucket_parameters_per_rank = figures.not_negative("bucket_parameters_per_rank");
+  f.gradient_buffers = figures.not_negative("gradient_buffers");
+  if (figures.has("prefetch_parameters")) f.prefetch_parameters = figures.not_negative("prefetch_parameters");
   f.context = gibibytes(figures.not_negative("context_GiB"));
   f.workspace = Bytes{figures.not_negative("workspace_MiB") * mebibyte};
   f.communicator = gibibytes(figures.not_negative("communicator_GiB"));
   f.allocation_unit = Bytes{figures.positive("allocation_unit_B")};
   f.fragmentation = figures.not_negative("fragmentation");
   f.host_per_kernel = Seconds{figures.not_negative("host_us_per_kernel") * 1e-6};
+  f.host_per_kernel_graphs = Seconds{figures.not_negative("host_us_per_kernel_graphs") * 1e-6};
   f.step_overhead = Seconds{figures.not_negative("step_overhead_ms") * 1e-3};
   for (const auto& [key, figure] : sources) {
     f.sources.emplace_back(key, figure.source + " (" + figure.checked + ")");

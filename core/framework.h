@@ -1,33 +1,57 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/plan/plan.h"
 #include "core/units.h"
 
 namespace core {
+
+// How a fused linear loss does without the logits: it makes the gradients of its input and weight in the forward pass and
+// keeps them (Liger, arXiv 2410.10989), or makes each chunk's logits again in the backward pass.
+enum class LinearLoss : std::uint8_t { gradients, recompute };
+
+// Bytes per logit of one kind of loss.
+struct LossFigures {
+  double saved = 0;      // kept from forward to backward
+  double transient = 0;  // alive inside the loss only; of a chunk's logits where the loss goes by chunks
+  double traffic_forward = 0, traffic_backward = 0;  // memory traffic
+};
 
 // What a training framework adds to the bare arithmetic, as in data/frameworks/NAME.json. Every figure has its source
 // there.
 struct Framework {
   std::string name;                    // "megatron", "fsdp"
   std::int64_t vocab_multiple = 1;     // vocabulary padded to a multiple of this times tp
-  double logits_saved_bytes = 0;       // per logit, kept from forward to backward
-  double logits_transient_bytes = 0;   // per logit, inside the loss only
-  double loss_traffic_forward = 0, loss_traffic_backward = 0;  // memory traffic, bytes per logit
+  std::array<LossFigures, 3> losses;   // by Loss
+  LinearLoss linear_loss = LinearLoss::gradients;
+  std::optional<std::int64_t> loss_chunk_tokens;  // of the linear loss; nothing = as many as make logits of the input's size
+  // Memory traffic of elementwise kernels over that of one fused kernel: 1 = fused.
+  double norm_traffic = 1, activation_traffic = 1, rope_traffic = 1;
   double bucket_parameters = 0;        // gradients are reduced in buckets of at least this many parameters,
   double bucket_parameters_per_rank = 0;  // and at least this many times the data-parallel size
+  double gradient_buffers = 0;         // buffers of a bucket each into which gradients are copied to be reduced
+  std::optional<double> prefetch_parameters;  // parameters gathered ahead of their use; nothing = the next body
   Bytes context;                       // CUDA context and libraries
   Bytes workspace;                     // GEMM workspaces
   Bytes communicator;                  // a communicator's buffers, for each group a rank is in
   Bytes allocation_unit;               // large blocks are rounded up to this
   double fragmentation = 0;            // share of short-lived memory lost between blocks
   Seconds host_per_kernel;             // host time to launch a kernel; the step is no faster than the host
+  Seconds host_per_kernel_graphs;      // the same for kernels inside a CUDA graph
   Seconds step_overhead;               // once a step: data, logging, gradient scaling
   std::vector<std::pair<std::string, std::string>> sources;
+
+  const LossFigures& loss(Loss kind) const { return losses[static_cast<std::size_t>(kind)]; }
+  Seconds host(CudaGraphs graphs) const {
+    return graphs == CudaGraphs::layers ? host_per_kernel_graphs : host_per_kernel;
+  }
 };
 
 // Throws InputError.

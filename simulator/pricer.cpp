@@ -117,7 +117,7 @@ PartTime Pricer::part_time(const core::Body& body, Part part, const core::Framew
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i]->scope == core::Scope::none) kernels += priced.durations[i];
   }
-  const auto host = core::to_sim_time(framework.host_per_kernel);
+  const auto host = core::to_sim_time(framework.host(plan.graphs));
   return {std::max(gpu, static_cast<SimTime>(ops.size()) * host), kernels};
 }
 
@@ -127,6 +127,7 @@ BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework
   p.memory = core::body_memory(body, framework);
   p.elements = body.elements();
   p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
+  p.newton_schulz = body.newton_schulz;
   return p;
 }
 
@@ -141,6 +142,7 @@ PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
                       plan.sp && plan.tp > 1,
                       plan.cp_balanced,
                       &setting_.framework_of(plan) == &setting_.sharded_framework,
+                      core::StateTraffic(plan, setting_.recipe).gathers_units(),
                       plan.overlap_tensor,
                       plan.overlap_experts,
                       plan.cp_kind,
@@ -174,6 +176,7 @@ PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
   out.output_table = bodies.output_table;
   out.send_bytes = bodies.kinds.front().input.value;
   for (const auto& kind : bodies.kinds) out.kinds.push_back(modes(kind));
+  for (const auto& kind : bodies.high_kinds) out.high_kinds.push_back(modes(kind));
   for (const auto& module : bodies.mtp) out.mtp.push_back(modes(module));
   return out;
 }
@@ -188,12 +191,13 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
     auto& stage = stages_[s];
     stage.runs.clear();
     if (s == 0) stage.add(&bodies.embedding);
-    if (bodies.kinds.size() == 1) {
+    if (bodies.kinds.size() == 1 && bodies.high_kinds.empty()) {
       add_alike(plan, bodies.kinds.front(), layers[s], stage.runs);
     } else {
       for (std::int64_t i = 0; i < layers[s]; ++i) {
-        const auto kind = setting_.model.layer_kind[layer++];
-        stage.add(&bodies.kinds[kind][index_of(recompute_of(plan, i))]);
+        const auto kind = setting_.model.layer_kind[layer];
+        const bool high = setting_.recipe.keeps_high(static_cast<std::int64_t>(layer++), setting_.model.layers());
+        stage.add(&(high ? bodies.high_kinds : bodies.kinds)[kind][index_of(recompute_of(plan, i))]);
       }
     }
     if (s + 1 != stages_.size()) continue;
@@ -222,6 +226,13 @@ core::StateElements times(const core::StateElements& n, std::int64_t count) {
   return {n.dense * static_cast<double>(count), n.experts * static_cast<double>(count)};
 }
 
+void add(core::RankParameters& sum, const BodyPrice& body, std::int64_t count) {
+  sum.all += times(body.elements, count);
+  sum.gemm += times(body.gemm, count);
+  sum.newton_schulz += static_cast<double>(count) * body.newton_schulz;
+  sum.largest_body = std::max(sum.largest_body, body.elements.all());
+}
+
 }  // namespace
 
 void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out) {
@@ -233,9 +244,7 @@ void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMem
     core::RankParameters parameters;
     for (const auto s : core::model_stages_of_rank(placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
       for (const auto& run : stages_[static_cast<std::size_t>(s)].runs) {
-        parameters.all += times(run.body->elements, run.count);
-        parameters.gemm += times(run.body->gemm, run.count);
-        parameters.largest_body = std::max(parameters.largest_body, run.body->elements.all());
+        add(parameters, *run.body, run.count);
       }
     }
     out[r] = {};
@@ -463,14 +472,13 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
     pieces->resize(n);
     for (auto& p : *pieces) p.clear();
   }
-  std::vector<core::StateElements> elements(n), of_rank(pp);
+  std::vector<core::RankParameters> of_stage(n), of_rank(pp);
   for (std::size_t s = 0; s < n; ++s) {
     RangePrice sum;
     for (const auto& run : stages_[s].runs) {
       for (std::size_t part = 0; part < sum.parts.size(); ++part) sum.parts[part] += run.body->parts[part] * run.count;
-      sum.elements += times(run.body->elements, run.count);
+      add(of_stage[s], *run.body, run.count);
     }
-    elements[s] = sum.elements;
     if (out.sharded) {
       sharded_pieces(plan, traffic, s, out);
       continue;
@@ -487,8 +495,8 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
   const bool gathers_at_the_end = traffic.shards_optimizer() && !gathers_ahead(plan, traffic);
   for (std::size_t r = 0; r < pp; ++r) {
     for (const auto s : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
-      const auto& stage = elements[static_cast<std::size_t>(s)];
-      of_rank[r] += stage;
+      const auto& stage = of_stage[static_cast<std::size_t>(s)].all;
+      for (const auto& run : stages_[static_cast<std::size_t>(s)].runs) add(of_rank[r], *run.body, run.count);
       if (reduces_at_the_end) {
         for (const auto time : times_of(traffic.reduce_last(stage))) out.final_reduce[r].push_back(time);
       }
@@ -515,14 +523,13 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
   out.copies_gather.clear();
   for (std::size_t r = 0; both_ways && r < pp / 2; ++r) {
     const auto stride = static_cast<std::int64_t>(pp - 1 - 2 * r) * plan.ranks_of_stage();
-    out.copies_reduce.push_back(times_of(traffic.reduce_copies(of_rank[r], stride)).sum());
-    out.copies_gather.push_back(times_of(traffic.gather_copies(of_rank[r], stride)).sum());
+    out.copies_reduce.push_back(times_of(traffic.reduce_copies(of_rank[r].all, stride)).sum());
+    out.copies_gather.push_back(times_of(traffic.gather_copies(of_rank[r].all, stride)).sum());
   }
   out.optimizer.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) {
-    auto mine = of_rank[r];
-    if (both_ways && traffic.shards_optimizer()) mine.dense /= 2.0, mine.experts /= 2.0;
-    const auto spec = core::optimizer_spec(mine, plan, setting_.recipe);
+    const double copies = both_ways && traffic.shards_optimizer() ? 2.0 : 1.0;
+    const auto spec = core::optimizer_spec(of_rank[r].share(copies), plan, setting_.recipe);
     out.optimizer[r] = price_of(spec, {}, bench_.machine()).duration;
   }
   out.pairs.clear();
@@ -534,7 +541,7 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
   if (!bodies.chains) {
     bodies.chains = std::make_unique<PairChains>();
     const auto model_bodies = setting_.bodies_of(plan);
-    const auto host = core::to_sim_time(setting_.framework_of(plan).host_per_kernel);
+    const auto host = core::to_sim_time(setting_.framework_of(plan).host(plan.graphs));
     const auto add = [&](const core::Body& body) {
       auto& parts = bodies.chains->bodies.emplace_back();
       for (const auto part : all_parts) {
@@ -554,6 +561,7 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
     add(model_bodies.embedding);
     add(model_bodies.output);
     for (const auto& kind : model_bodies.kinds) add_modes(kind);
+    for (const auto& kind : model_bodies.high_kinds) add_modes(kind);
     for (const auto& module : model_bodies.mtp) add_modes(module);
   }
   const auto chain_of = [&](std::size_t s, Part part) {

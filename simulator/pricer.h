@@ -66,6 +66,7 @@ struct BodyPrice {
   PartTimes parts;
   core::BodyMemory memory;
   core::StateElements elements, gemm;
+  double newton_schulz = 0.0;
   std::uint32_t chain = 0;  // of PairChains
 };
 inline constexpr std::size_t recompute_modes = 4;
@@ -82,7 +83,7 @@ struct PairChains {
 
 struct PricedBodies {
   BodyPrice embedding, output;
-  std::vector<BodyModes> kinds, mtp;  // by kind of layer; by module
+  std::vector<BodyModes> kinds, high_kinds, mtp;  // by kind of layer; by module
   double output_table = 0.0;
   double send_bytes = 0.0;
   std::unique_ptr<PairChains> chains;  // made when a schedule with pairs asks
@@ -136,7 +137,7 @@ class Pricer {
   // All that the bodies of a plan depend on.
   struct BodiesKey {
     std::int64_t tp, cp, ep, etp, micro_batch;
-    bool sp, balanced, sharded, overlap_tensor, overlap_experts;
+    bool sp, balanced, sharded, gathered, overlap_tensor, overlap_experts;
     core::ContextParallel cp_kind;
     core::Modules modules;
     core::Loss loss;

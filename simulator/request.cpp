@@ -1,6 +1,7 @@
 #include "simulator/request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -28,11 +29,16 @@ core::Cluster cluster_of(const Request& request) {
 }
 
 void check_recipe(const Setting& setting) {
-  for (const auto* format : {&setting.recipe.gemm_forward, &setting.recipe.gemm_input_gradient,
-                             &setting.recipe.gemm_weight_gradient, &setting.recipe.gemm_output}) {
-    if (!setting.cluster.gpu.peak(*format)) {
+  const auto& gpu = setting.cluster.gpu;
+  const auto& architectures = setting.recipe.architectures;
+  if (!architectures.empty() && std::find(architectures.begin(), architectures.end(), gpu.arch) == architectures.end()) {
+    throw core::InputError(fmt::format("--recipe {}: {} is {}; expected {}, whose tensor cores apply its scales",
+                                       setting.recipe.name, gpu.name, gpu.arch, fmt::join(architectures, " or ")));
+  }
+  for (const auto& format : setting.recipe.rates()) {
+    if (!gpu.peak(format)) {
       throw core::InputError(fmt::format("--recipe {}: {} has no {} tensor cores; expected a recipe in a format it has",
-                                         setting.recipe.name, setting.cluster.gpu.name, *format));
+                                         setting.recipe.name, gpu.name, format));
     }
   }
 }

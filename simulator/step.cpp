@@ -119,7 +119,7 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   CORE_ASSERT(schedule != nullptr);
   const auto table = schedule->table(plan.pp, plan.vpp, plan.micro_batches());
   step.graph = core::lower(step.work, table, grain, fold);
-  step.prices = prices_of(step.graph, bench.machine(), framework);
+  step.prices = prices_of(step.graph, bench.machine(), step.work.framework);
   step.timeline =
       run(step.graph, durations_of(step.prices), slowdown_of(bench.curves()), kernel_shares_of(step.prices));
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/framework.h"
 #include "core/graph/op.h"
 #include "core/plan/plan.h"
 #include "core/recipe.h"
@@ -55,6 +57,7 @@ struct Body {
   double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
   double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank
+  double newton_schulz = 0.0;   // FLOPs of one Newton-Schulz step over its GEMM weights, each rank's part by itself
 
   double all_parameters() const { return parameters + expert_parameters; }
   StateElements elements() const { return {parameters, expert_parameters}; }
@@ -74,11 +77,18 @@ struct BodyContext {
   std::int64_t seq = 1;          // s, of the whole sequence
   AttentionKernel attention = AttentionKernel::flash2;
   const Recipe* recipe = nullptr;
-  Format gemm(Direction direction, bool weight) const;  // format of a layer GEMM
+  bool high_precision = false;   // a layer that the recipe keeps high (Recipe::keeps_high)
+  bool gathered_weights = false; // parameters are sharded: weights are gathered, and cast, for each micro-batch
+  const LinearRecipe& linear(LinearKind kind) const;  // the recipe of its linear layers
+  double gemm_input_bytes() const;                    // saved inputs of its GEMMs, bytes an element
+  Format gemm(Direction direction, bool weight) const;  // tensor cores of a layer GEMM
   bool dropout_hidden = false, dropout_attention = false;
-  double logits_saved_bytes = 0.0;      // bytes per logit kept for backward (data/frameworks)
-  double logits_transient_bytes = 0.0;  // bytes per logit alive only inside the loss
-  double loss_traffic_forward = 0.0, loss_traffic_backward = 0.0;  // memory traffic of the loss, bytes per logit
+  Loss loss = Loss::unfused;
+  LossFigures logits;                   // of that loss (data/frameworks), bytes per logit
+  LinearLoss linear_loss = LinearLoss::gradients;
+  std::optional<std::int64_t> loss_chunk_tokens;
+  // Memory traffic of elementwise kernels over that of one fused kernel (data/frameworks).
+  double norm_traffic = 1.0, activation_traffic = 1.0, rope_traffic = 1.0;
   std::int64_t vocab_multiple = 1;      // the vocabulary is padded to a multiple of this times tp
   bool gathers_input = true;            // false where a parallel residual shares the gathered input
   bool reduces_output = true;           // false where a parallel residual reduces once, after both

@@ -8,26 +8,20 @@
 
 namespace core {
 
-namespace {
-
-// Bytes of a stored GEMM operand of a format.
-double width(Format format) {
-  switch (format) {
-    case Format::fp32:
-    case Format::tf32: return 4.0;
-    case Format::fp16:
-    case Format::bf16: return 2.0;
-    case Format::fp8: return 1.0;
-    case Format::fp4: return 0.5;
-  }
-  CORE_ASSERT(false);
+const LinearRecipe& BodyContext::linear(LinearKind kind) const {
+  const bool kept = high_precision && kind != LinearKind::router && kind != LinearKind::output;
+  return kept ? recipe->high : recipe->linear(kind);
 }
 
-}  // namespace
+double BodyContext::gemm_input_bytes() const {
+  return high_precision ? recipe->activation_bytes : recipe->gemm_input_bytes;
+}
 
 Format BodyContext::gemm(Direction direction, bool weight) const {
-  if (direction == Direction::forward) return format_of(recipe->gemm_forward);
-  return format_of(weight ? recipe->gemm_weight_gradient : recipe->gemm_input_gradient);
+  const auto role = direction == Direction::forward ? GemmRole::forward
+                    : weight                        ? GemmRole::weight_gradient
+                                                    : GemmRole::input_gradient;
+  return linear(LinearKind::linear).of(role).rate;
 }
 
 BodyOp& BodyWriter::append(OpSpec spec, Modules repeated_by) {
@@ -62,40 +56,86 @@ BodyOp& BodyWriter::gemm(const std::string& name,
   return append(std::move(spec), l.repeated_by);
 }
 
-void BodyWriter::cast(const std::string& name, Direction direction, double elements, Format format, const Linear& l) {
-  if (format != Format::fp8 || context_.recipe->cast_bytes_per_gemm_element <= 0.0) return;
-  memory_bound(name, direction,
-               static_cast<double>(std::max<std::int64_t>(1, l.experts)) * elements *
-                   context_.recipe->cast_bytes_per_gemm_element,
-               l.repeated_by);
+const LinearRecipe& BodyWriter::recipe_of(const Linear& l) const {
+  if (l.output_layer) return context_.linear(LinearKind::output);
+  return context_.linear(l.experts > 0 ? LinearKind::expert : l.kind);
+}
+
+// The passes that stand before a GEMM. Weights that are made once a step are made again where they were gathered: shards are
+// what is kept.
+void BodyWriter::passes(const Linear& l, CastPass::When when) {
+  if (!recipe_of(l).quantised) return;
+  const auto direction = when == CastPass::When::forward ? Direction::forward : Direction::backward;
+  const bool again = context_.gathered_weights && when != CastPass::When::weight_gradient;
+  for (const CastPass& each : context_.recipe->passes) {
+    if (each.when == when || (again && each.when == CastPass::When::step)) pass(l, each, direction);
+  }
+}
+
+void BodyWriter::pass(const Linear& l, const CastPass& pass, Direction direction) {
+  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
+  const double elements = pass.tensor == CastPass::Tensor::input    ? t * in
+                          : pass.tensor == CastPass::Tensor::weight ? in * out
+                                                                    : t * out;
+  auto& list = direction == Direction::forward ? body_.forward : body_.backward;
+  // A collective that runs beside the GEMM is launched right before it: the passes come first.
+  std::size_t place = list.size();
+  while (place > 0 && list[place - 1].overlaps_next) --place;
+  memory_bound(l.name + "_" + pass.name, direction,
+               static_cast<double>(std::max<std::int64_t>(1, l.experts)) * elements * pass.bytes, l.repeated_by);
+  list.back().weight_gradient = pass.when == CastPass::When::weight_gradient;
+  std::rotate(list.begin() + static_cast<std::ptrdiff_t>(place), list.end() - 1, list.end());
+}
+
+double BodyWriter::forward_bytes(const Linear& l, const GemmRecipe& g) const {
+  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
+  return g.left.stored() * t * in + g.right.stored() * in * out + context_.recipe->activation_bytes * t * out;
+}
+
+double BodyWriter::input_gradient_bytes(const Linear& l, const GemmRecipe& g) const {
+  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
+  return g.left.stored() * t * out + g.right.stored() * in * out + context_.recipe->activation_bytes * t * in;
+}
+
+// The gradient is added to a sum: read and written in the format of the sum.
+double BodyWriter::weight_gradient_bytes(const Linear& l, const GemmRecipe& g, double sum_bytes) const {
+  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
+  return g.left.stored() * t * out + g.right.stored() * t * in + 2.0 * sum_bytes * in * out;
 }
 
 void BodyWriter::linear_forward(const Linear& l) {
-  const auto format = l.output_layer ? format_of(context_.recipe->gemm_output) : context_.gemm(Direction::forward, false);
-  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
-  cast(l.name + "_cast", Direction::forward, t * in, format, l);
-  gemm(l.name, Direction::forward, rows(l), l.out, l.in, format,
-       width(format) * (t * in + in * out) + context_.recipe->activation_bytes * t * out, l);
+  const auto& g = recipe_of(l).of(GemmRole::forward);
+  passes(l, CastPass::When::forward);
+  gemm(l.name, Direction::forward, rows(l), l.out, l.in, g.rate, forward_bytes(l, g), l);
+}
+
+void BodyWriter::linear_forward_again(const Linear& l) {
+  const auto& g = recipe_of(l).of(GemmRole::forward);
+  gemm(l.name, Direction::backward, rows(l), l.out, l.in, g.rate, forward_bytes(l, g), l).recompute = true;
 }
 
 void BodyWriter::linear_input_gradient(const Linear& l) {
-  const auto format =
-      l.output_layer ? format_of(context_.recipe->gemm_output) : context_.gemm(Direction::backward, false);
-  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
-  cast(l.name + "_gradient_cast", Direction::backward, t * out, format, l);
-  gemm(l.name + "_input_gradient", Direction::backward, rows(l), l.in, l.out, format,
-       width(format) * (t * out + in * out) + context_.recipe->activation_bytes * t * in, l);
+  const auto& g = recipe_of(l).of(GemmRole::input_gradient);
+  passes(l, CastPass::When::input_gradient);
+  gemm(l.name + "_input_gradient", Direction::backward, rows(l), l.in, l.out, g.rate, input_gradient_bytes(l, g), l);
 }
 
 void BodyWriter::linear_weight_gradient(const Linear& l) {
-  const auto format =
-      l.output_layer ? format_of(context_.recipe->gemm_output) : context_.gemm(Direction::backward, true);
-  const double t = l.tokens, in = static_cast<double>(l.in), out = static_cast<double>(l.out);
-  // The gradient is added to the accumulated one: read and written in its own format.
-  auto& op = gemm(l.name + "_weight_gradient", Direction::backward, l.out, l.in, rows(l), format,
-                  width(format) * (t * out + t * in) + 2.0 * context_.recipe->gradient_bytes * in * out, l);
+  const auto& g = recipe_of(l).of(GemmRole::weight_gradient);
+  passes(l, CastPass::When::weight_gradient);
+  auto& op = gemm(l.name + "_weight_gradient", Direction::backward, l.out, l.in, rows(l), g.rate,
+                  weight_gradient_bytes(l, g, context_.recipe->gradient_bytes), l);
   op.weight_gradient = true;
-  body_.held_gradients += Bytes{width(format) * t * out * static_cast<double>(op.spec.batch)};
+  body_.held_gradients +=
+      Bytes{g.left.stored() * l.tokens * static_cast<double>(l.out) * static_cast<double>(op.spec.batch)};
+}
+
+void BodyWriter::linear_gradients_in_forward(const Linear& l, double sum_bytes) {
+  const auto& input = recipe_of(l).of(GemmRole::input_gradient);
+  const auto& weight = recipe_of(l).of(GemmRole::weight_gradient);
+  gemm(l.name + "_input_gradient", Direction::forward, rows(l), l.in, l.out, input.rate, input_gradient_bytes(l, input), l);
+  gemm(l.name + "_weight_gradient", Direction::forward, l.out, l.in, rows(l), weight.rate,
+       weight_gradient_bytes(l, weight, sum_bytes), l);
 }
 
 std::int64_t BodyWriter::rows(const Linear& l) { return std::max<std::int64_t>(1, std::llround(l.tokens)); }

@@ -12,19 +12,25 @@ class BodyWriter {
   BodyWriter(Body& body, const BodyContext& context) : body_(body), context_(context) {}
 
   // A linear layer y = x w: x [tokens, in], w [in, out]. Writes the forward GEMM, and the input-gradient and
-  // weight-gradient GEMMs to `backward`; with fp8, the casts of inputs and gradients.
+  // weight-gradient GEMMs to `backward`, each after the kernels that make its operands in the recipe's formats (casts,
+  // transposes, amax passes, Hadamard transforms).
   struct Linear {
     std::string name;
     double tokens = 0;
     std::int64_t in = 0, out = 0;
-    bool output_layer = false;  // kept in the recipe's gemm_output format
+    bool output_layer = false;  // LinearKind::output
     // Experts: how many GEMMs of `tokens` rows each run as one grouped kernel.
     std::int64_t experts = 0;
     Modules repeated_by = 0;  // recompute of any of these modules repeats the forward GEMM
+    LinearKind kind = LinearKind::linear;  // of those that are neither output layer nor experts
   };
   void linear_forward(const Linear& l);
   void linear_input_gradient(const Linear& l);
   void linear_weight_gradient(const Linear& l);
+  // The two gradient GEMMs as work of the forward pass, the weight's added to a sum of `sum_bytes` an element; and the
+  // forward GEMM once more in the backward pass. For a loss that goes by chunks: plain operands, no passes.
+  void linear_gradients_in_forward(const Linear& l, double sum_bytes);
+  void linear_forward_again(const Linear& l);
 
   void memory_bound(std::string name, Direction direction, double bytes, Modules repeated_by = 0);
   // A collective of the ranks of a scope over `bytes`, as OpKind counts them; nothing where the scope has one rank.
@@ -35,14 +41,20 @@ class BodyWriter {
   // Any other kernel, as it stands.
   void op(OpSpec spec, Modules repeated_by = 0);
   void save(std::string name, double bytes, Modules dropped_by = 0);
-  // The input of a GEMM: kept in the recipe's format of GEMM inputs by the caller's count, and by W of a split backward.
+  // The input of a GEMM: kept in the recipe's format (BodyContext::gemm_input_bytes) by the caller's count, and by W of a
+  // split backward.
   void save_gemm_input(std::string name, double bytes, Modules dropped_by = 0);
 
  private:
   BodyOp& append(OpSpec spec, Modules repeated_by);
+  double forward_bytes(const Linear& l, const GemmRecipe& g) const;
+  double input_gradient_bytes(const Linear& l, const GemmRecipe& g) const;
+  double weight_gradient_bytes(const Linear& l, const GemmRecipe& g, double sum_bytes) const;
   BodyOp& gemm(const std::string& name, Direction direction, std::int64_t m, std::int64_t n, std::int64_t k,
                Format format, double bytes, const Linear& l);
-  void cast(const std::string& name, Direction direction, double elements, Format format, const Linear& l);
+  const LinearRecipe& recipe_of(const Linear& l) const;
+  void passes(const Linear& l, CastPass::When when);
+  void pass(const Linear& l, const CastPass& pass, Direction direction);
   static std::int64_t rows(const Linear& l);
   Body& body_;
   const BodyContext& context_;

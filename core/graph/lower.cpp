@@ -366,9 +366,7 @@ class Lowering : private GraphWriter {
     if (!plan.post_validation) norm = write_norm();
     const double copies = table_.placement == Placement::both_ways && traffic_.shards_optimizer() ? 2.0 : 1.0;
     for (std::int64_t p = 0; p < plan.pp; ++p) {
-      auto n = work_.parameters_of_rank(p);
-      n.dense /= copies, n.experts /= copies;
-      const auto spec = find_or_add(optimizer_spec(n, plan, work_.recipe));
+      const auto spec = find_or_add(optimizer_spec(rank_parameters(work_, p).share(copies), plan, work_.recipe));
       each_rank_of(p, [&](std::int32_t r) {
         auto& joins = lane(r).joins;
         if (norm) joins = {*norm};
@@ -463,19 +461,21 @@ std::string_view name_of(Grain grain) {
   CORE_ASSERT(false);
 }
 
-OpSpec optimizer_spec(const StateElements& parameters, const ParallelPlan& plan, const Recipe& recipe) {
+OpSpec optimizer_spec(const RankParameters& whole, const ParallelPlan& plan, const Recipe& recipe) {
   const StateTraffic traffic(plan, recipe);
-  const double mine = traffic.optimizer_elements(parameters);
-  const double cleared = traffic.gradient_elements(parameters);
+  const double all = traffic.optimizer_elements(whole.all);
+  const double part = whole.all.all() > 0.0 ? all / whole.all.all() : 0.0;
+  const OptimizerWork work = optimizer_work(recipe, {all, traffic.optimizer_elements(whole.gemm), whole.newton_schulz * part});
+  const double cleared = traffic.gradient_elements(whole.all);
+  // Gathered weights are cast where they are gathered, in each micro-batch.
+  const double cast = traffic.gathers_units() ? 0.0 : whole.gemm.all();
   OpSpec spec;
   spec.kind = OpKind::optimizer;
-  spec.name = "adam";
-  spec.format = Format::fp32;
-  spec.m = static_cast<std::int64_t>(std::llround(mine));
-  spec.bytes =
-      Bytes{mine * (2.0 * recipe.gradient_bytes +
-                    2.0 * (recipe.main_weight_bytes + recipe.moment1_bytes + recipe.moment2_bytes) + recipe.weight_bytes) +
-            cleared * recipe.gradient_bytes};
+  spec.name = std::string(name_of(recipe.optimizer));
+  spec.format = work.flops.value > 0.0 ? recipe.newton_schulz_format : Format::fp32;
+  spec.m = static_cast<std::int64_t>(std::llround(all));
+  spec.flops = work.flops;
+  spec.bytes = work.traffic + Bytes{cleared * recipe.gradient_bytes + cast * recipe.weight_cast_bytes_of_step()};
   return spec;
 }
 

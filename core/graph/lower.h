@@ -16,9 +16,9 @@ namespace core {
 enum class Grain : std::uint8_t { cell, mixed, op };
 std::string_view name_of(Grain grain);
 
-// Adam over what a rank holds of the states of some parameters: reads and writes main weights and moments, reads the gradient twice (norm, update), writes
-// the compute weights and clears the gradient.
-OpSpec optimizer_spec(const StateElements& parameters, const ParallelPlan& plan, const Recipe& recipe);
+// The optimizer over what a rank has (`whole`, before data parallelism shares it out): optimizer_work of its part, the
+// clearing of its gradients, and the recipe's casts of weights once a step.
+OpSpec optimizer_spec(const RankParameters& whole, const ParallelPlan& plan, const Recipe& recipe);
 
 // Puts the work of a step into a graph, by the order of the table. Folded, one rank a pipeline stage stands for its
 // tensor- and data-parallel peers; unfolded, every rank has its own operations and collectives join them.

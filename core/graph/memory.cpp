@@ -53,6 +53,7 @@ RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank)
       const auto& body = work.bodies[index];
       p.all += body.elements();
       p.gemm += {body.gemm_parameters, body.expert_gemm_parameters};
+      p.newton_schulz += body.newton_schulz;
       p.largest_body = std::max(p.largest_body, body.all_parameters());
     }
   }
@@ -80,13 +81,20 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   }
   if (!plan.offload.optimizer) {
     const double copies = traffic.shards_optimizer() ? copies_of_stages(plan) : 1.0;
-    set(MemoryTerm::optimizer, (recipe.main_weight_bytes + recipe.moment1_bytes + recipe.moment2_bytes) *
-                                   shared(parameters.all, &ShardSizes::optimizer) / copies);
+    const OptimizerShare share{shared(parameters.all, &ShardSizes::optimizer), shared(parameters.gemm, &ShardSizes::optimizer), 0.0};
+    set(MemoryTerm::optimizer, optimizer_work(recipe, share).states.value / copies);
   }
   // Sharded parameters: the body that computes and the one that is gathered ahead. Sharded gradients: one body's, whole,
   // as computed and in the format in which they are reduced.
   double buffers = framework.workspace.value;
-  if (traffic.gathers_units()) buffers += 2.0 * recipe.weight_bytes * parameters.largest_body;
+  if (traffic.gathers_units()) {
+    const double ahead = std::min(framework.prefetch_parameters.value_or(parameters.largest_body), parameters.largest_body);
+    buffers += recipe.weight_bytes * (parameters.largest_body + ahead);
+  }
+  if (traffic.shared()) {
+    buffers += framework.gradient_buffers * recipe.gradient_reduce_bytes *
+               std::min(framework.bucket_parameters, parameters.all.all());
+  }
   if (traffic.reduces_each()) {
     buffers += (recipe.weight_bytes + recipe.gradient_reduce_bytes) * parameters.largest_body;
   }
@@ -100,8 +108,8 @@ double host_memory(const RankParameters& parameters, const ParallelPlan& plan, c
   const StateTraffic traffic(plan, recipe);
   double bytes = 0.0;
   if (plan.offload.optimizer) {
-    bytes += (recipe.main_weight_bytes + recipe.moment1_bytes + recipe.moment2_bytes) *
-             traffic.optimizer_elements(parameters.all);
+    bytes += optimizer_work(recipe, {traffic.optimizer_elements(parameters.all), traffic.optimizer_elements(parameters.gemm),
+                                     0.0}).states.value;
     bytes += recipe.gradient_bytes * traffic.gradient_elements(parameters.all);
   }
   if (plan.offload.weights) {

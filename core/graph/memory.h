@@ -47,7 +47,14 @@ struct CellMemory {
 // Parameters of a pipeline rank, and its largest bodies: all that its resident memory depends on.
 struct RankParameters {
   StateElements all, gemm;
-  double largest_body = 0.0;  // elements of the largest body: what is gathered or reduced at once
+  double largest_body = 0.0;   // elements of the largest body: what is gathered or reduced at once
+  double newton_schulz = 0.0;  // FLOPs of one Newton-Schulz step over its GEMM weights
+
+  // A part of them, where others hold copies of the same and share the work.
+  RankParameters share(double copies) const {
+    return {{all.dense / copies, all.experts / copies}, {gemm.dense / copies, gemm.experts / copies}, largest_body,
+            newton_schulz / copies};
+  }
 };
 RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank);
 

@@ -43,12 +43,25 @@ bool is_gemm_weight(const Block& block, const Tensor& tensor) {
   return tensor.columns > 1 && block.kind != "embedding" && block.kind != "output" && block.kind != "norm";
 }
 
+// FLOPs of a Newton-Schulz step over a tensor's `elements` on a rank: its matrices, or the part of each that the rank has.
+double newton_schulz_of(const Tensor& tensor, double elements) {
+  const double rows = static_cast<double>(tensor.rows), columns = static_cast<double>(tensor.columns);
+  const double matrices = static_cast<double>(std::max<std::int64_t>(1, tensor.experts));
+  const double share = elements / (matrices * rows * columns);
+  // Experts are whole or divided as the others; a rank has fewer of them.
+  if (tensor.experts > 0) return matrices * share * newton_schulz_flops(rows, columns);
+  const bool by_rows = tensor.split == Tensor::Split::rows;
+  return newton_schulz_flops(by_rows ? rows * share : rows, by_rows ? columns : columns * share);
+}
+
 void add_parameters(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
   for (const auto& tensor : block_kind(block.kind).tensors(block, model)) {
     const double n = elements_of(block, tensor, context);
     const bool routed = tensor.experts > 0;
     (routed ? body.expert_parameters : body.parameters) += n;
-    if (is_gemm_weight(block, tensor)) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
+    if (!is_gemm_weight(block, tensor)) continue;
+    body.newton_schulz += newton_schulz_of(tensor, n);
+    if (!context.high_precision) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
   }
 }
 
@@ -69,6 +82,7 @@ void merge(Body& body, Body&& block) {
   body.expert_parameters += block.expert_parameters;
   body.expert_gemm_parameters += block.expert_gemm_parameters;
   body.held_gradients += block.held_gradients;
+  body.newton_schulz += block.newton_schulz;
 }
 
 Body lower_blocks(const std::vector<Block>& blocks,
@@ -151,11 +165,13 @@ class Bodies {
   std::uint16_t layer(const ModelSpec& model, const ModelBodies& bodies, std::size_t layer, Recompute recompute,
                       Modules set) {
     const auto kind = model.layer_kind[layer];
-    const auto name = model.kinds[kind].name + std::to_string(kind) + "/" + std::string(name_of(recompute));
+    const bool high = work_.recipe.keeps_high(static_cast<std::int64_t>(layer), model.layers());
+    const auto name = model.kinds[kind].name + std::to_string(kind) + (high ? "/high/" : "/") +
+                      std::string(name_of(recompute));
     for (std::size_t i = 0; i < work_.body_names.size(); ++i) {
       if (work_.body_names[i] == name) return static_cast<std::uint16_t>(i);
     }
-    return index(name, with_recompute(bodies.kinds[kind], recompute, set));
+    return index(name, with_recompute((high ? bodies.high_kinds : bodies.kinds)[kind], recompute, set));
   }
 
  private:
@@ -212,12 +228,16 @@ BodyContext body_context(const ParallelPlan& plan,
   c.seq = seq;
   c.attention = attention;
   c.recipe = &recipe;
+  c.gathered_weights = StateTraffic(plan, recipe).gathers_units();
   c.dropout_hidden = model.hidden_dropout > 0.0;
   c.dropout_attention = model.attention_dropout > 0.0;
-  c.logits_saved_bytes = framework.logits_saved_bytes;
-  c.logits_transient_bytes = framework.logits_transient_bytes;
-  c.loss_traffic_forward = framework.loss_traffic_forward;
-  c.loss_traffic_backward = framework.loss_traffic_backward;
+  c.loss = plan.loss;
+  c.logits = framework.loss(plan.loss);
+  c.linear_loss = framework.linear_loss;
+  c.loss_chunk_tokens = framework.loss_chunk_tokens;
+  c.norm_traffic = framework.norm_traffic;
+  c.activation_traffic = framework.activation_traffic;
+  c.rope_traffic = framework.rope_traffic;
   c.vocab_multiple = framework.vocab_multiple;
   return c;
 }
@@ -226,6 +246,13 @@ ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
   ModelBodies out;
   for (const auto& kind : model.kinds) {
     out.kinds.push_back(lower_blocks(kind.blocks, model, context, kind.parallel_residual));
+  }
+  if (context.recipe->high_first + context.recipe->high_last > 0) {
+    auto high = context;
+    high.high_precision = true;
+    for (const auto& kind : model.kinds) {
+      out.high_kinds.push_back(lower_blocks(kind.blocks, model, high, kind.parallel_residual));
+    }
   }
   for (const auto& module : model.mtp) {
     out.mtp.push_back(lower_blocks(module.blocks, model, context, module.parallel_residual));
@@ -287,6 +314,7 @@ StepWork step_work(const ModelSpec& model,
   work.plan = plan;
   work.recipe = recipe;
   work.framework = framework;
+  work.framework.host_per_kernel = framework.host(plan.graphs);
   work.model = model.name;
   work.hidden = model.hidden;
   work.seq = seq;

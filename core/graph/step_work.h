@@ -19,6 +19,7 @@ namespace core {
 struct ModelBodies {
   Body embedding, output;       // output: final norm, output layer, loss; parameters without the output table
   std::vector<Body> kinds;      // by ModelSpec::kinds
+  std::vector<Body> high_kinds;  // the same in the recipe's high formats; empty where it keeps no layer high
   std::vector<Body> mtp;        // by ModelSpec::mtp
   double output_table = 0.0;    // elements of the output layer's table on a rank (a copy of the embedding when tied)
 };

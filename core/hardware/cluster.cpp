@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/error.h"
@@ -25,7 +26,11 @@ const std::vector<std::string_view> node_keys = {"title",
                                                  "nic_GBps",
                                                  "network_latency_us",
                                                  "network_tier_latency_us",
-                                                 "host_memory_GB"};
+                                                 "nvlink_mesh",
+                                                 "host_memory_GB",
+                                                 "host_link_GBps",
+                                                 "host_memory_GBps",
+                                                 "host_cores"};
 const std::vector<std::string_view> cluster_keys = {"title",
                                                     "notes",
                                                     "node",
@@ -54,8 +59,9 @@ void read_node(const Document& file, bool partial, Node& node) {
   };
   if (wanted("gpu")) node.gpu = file.at("gpu").as_text();
   if (wanted("nvlink_sharp")) node.nvlink_sharp = file.at("nvlink_sharp").as_bool();
+  if (file.has("nvlink_mesh")) node.nvlink_mesh = file.at("nvlink_mesh").as_bool();
   count("gpus", 1, 1024, node.gpus);
-  count("nvlink_domain", 1, 4096, node.nvlink_domain);
+  count("nvlink_domain", 1, 16384, node.nvlink_domain);
   count("nics", 1, 1024, node.nics);
   rate("nvlink_GBps", node.nvlink_per_gpu);
   rate("pcie_GBps", node.pcie_per_gpu);
@@ -66,6 +72,13 @@ void read_node(const Document& file, bool partial, Node& node) {
   latency("network_tier_latency_us", node.tier_latency);
   if (wanted("host_memory_GB")) {
     node.host_memory = Bytes{figures.positive("host_memory_GB") * 1e9};
+  }
+  rate("host_link_GBps", node.host_link_per_gpu);
+  if (file.has("host_memory_GBps")) {
+    node.host_memory_bandwidth = BytesPerSecond{figures.positive("host_memory_GBps") * 1e9};
+  }
+  if (file.has("host_cores")) {
+    node.host_cores = static_cast<int>(figures.count("host_cores", 1, 65536));
   }
 }
 
@@ -87,6 +100,7 @@ void check_rates(const Document& file, const Node& node) {
   };
   need(node.pcie_per_gpu.value > 0.0, "pcie_GBps");
   need(node.nic_bandwidth.value > 0.0, "nic_GBps");
+  need(node.host_link_per_gpu.value > 0.0, "host_link_GBps");
   need(node.nvlink_domain == 1 || node.nvlink_per_gpu.value > 0.0, "nvlink_GBps");
 }
 
@@ -104,6 +118,15 @@ Node node_of(const Document& value) {
   check_domain(value, node);
   check_rates(value, node);
   return node;
+}
+
+// What a GPU's host link is worth in its node: never more than its own, nor than its part of the
+// host's memory bandwidth.
+void take_host_link(const Node& node, Gpu& gpu) {
+  gpu.host_link = std::min(gpu.host_link, node.host_link_per_gpu);
+  if (node.host_memory_bandwidth) {
+    gpu.host_link = std::min(gpu.host_link, *node.host_memory_bandwidth * (1.0 / node.gpus));
+  }
 }
 
 bool is_path(std::string_view name) {
@@ -125,6 +148,7 @@ Cluster read_cluster(const Document& file, std::string_view name) {
   cluster.name = name;
   cluster.node = node_of(file.at("node"));
   cluster.gpu = load_gpu(cluster.node.gpu, file.at("node").where());
+  take_host_link(cluster.node, cluster.gpu);
   cluster.gpus = figures.count("gpus", 1, most_gpus);
   cluster.rail_optimised = file.at("rail_optimised").as_bool();
   cluster.pod_gpus = figures.count("pod_gpus", 0, most_gpus);
@@ -161,6 +185,7 @@ Cluster make_cluster(std::string_view gpu, std::int64_t gpus) {
   cluster.gpu = load_gpu(gpu);
   cluster.node = load_node(cluster.gpu.default_node, "default_node of " + cluster.gpu.name);
   cluster.node.gpu = cluster.gpu.name;  // e.g. the 40 GB part in the node of the 80 GB part
+  take_host_link(cluster.node, cluster.gpu);
   cluster.name = fmt::format("{} x {}", gpus, gpu);
   cluster.gpus = gpus;
   if (const std::optional<Price> price = load_price(cluster.gpu.name)) {

@@ -9,7 +9,8 @@
 namespace core {
 namespace {
 
-constexpr std::array<std::string_view, 5> formats = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+constexpr std::array<std::string_view, 6> formats = {
+    "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"};
 const std::vector<std::string_view> known_keys = {"title",
                                                   "arch",
                                                   "default_node",
@@ -19,11 +20,14 @@ const std::vector<std::string_view> known_keys = {"title",
                                                   "fp16_TFLOPs",
                                                   "bf16_TFLOPs",
                                                   "fp8_TFLOPs",
+                                                  "fp4_TFLOPs",
                                                   "memory_usable_GiB",
                                                   "memory_GBps",
                                                   "l2_MiB",
                                                   "nvlink_GBps",
                                                   "pcie_GBps",
+                                                  "host_link_GBps",
+                                                  "host_c2c",
                                                   "tdp_W"};
 
 Gpu read_gpu(const Document& file, std::string_view name) {
@@ -44,6 +48,8 @@ Gpu read_gpu(const Document& file, std::string_view name) {
   gpu.l2 = Bytes{figures.positive("l2_MiB") * mebibyte};
   gpu.nvlink = BytesPerSecond{figures.not_negative("nvlink_GBps") * 1e9};
   gpu.pcie = BytesPerSecond{figures.positive("pcie_GBps") * 1e9};
+  gpu.host_link = BytesPerSecond{figures.positive("host_link_GBps") * 1e9};
+  if (const Document* c2c = file.find("host_c2c")) gpu.host_c2c = c2c->as_bool();
   gpu.tdp_W = figures.positive("tdp_W");
   return gpu;
 }

@@ -19,19 +19,24 @@ struct Sourced {
   std::string checked;  // seen | recalled | derived | estimate
 };
 
-// A GPU as in data/gpus/NAME.json. Rates are dense.
+// A GPU as in data/gpus/NAME.json, or another accelerator: SMs stand for compute units, tensor
+// processor cores or matrix units, NVLink for whatever joins the devices of a node. Rates are dense.
 struct Gpu {
   std::string name;          // "h100-sxm"
   std::string title;         // "NVIDIA H100 SXM5 80GB"
   std::string default_node;  // its usual server, a name of data/nodes
-  std::string arch;          // "volta" | "ampere" | "hopper" | "blackwell"; key of data/curves
+  std::string arch;          // "volta", "ampere", "cdna3", "gaudi", ...; key of data/curves
   int sms = 0;
-  std::map<std::string, double> dense_tflops;  // by format: fp32, tf32, fp16, bf16, fp8
+  std::map<std::string, double> dense_tflops;  // by format: fp32, tf32, fp16, bf16, fp8, fp4
   Bytes memory_usable;                         // what the driver reports
   BytesPerSecond memory_bandwidth;
   Bytes l2;
   BytesPerSecond nvlink;  // one direction; 0 = none
   BytesPerSecond pcie;    // one direction
+  // To and from host memory, one direction, while all GPUs of the node copy: of its own file, or in
+  // a cluster what the node leaves it (shared PCIe switches, host memory bandwidth).
+  BytesPerSecond host_link;
+  bool host_c2c = false;  // the host link is coherent (NVLink-C2C), not PCIe
   double tdp_W = 0.0;
   std::vector<std::pair<std::string, Sourced>> sources;  // key -> figure with its source
 
@@ -46,6 +51,7 @@ struct Node {
   // GPUs that NVLink joins: gpus, or 72 for NVL72 racks; 1 = PCIe only; 2 = pairs.
   int nvlink_domain = 0;
   bool nvlink_sharp = false;      // NVLS: the switch reduces
+  bool nvlink_mesh = false;       // a link for each pair, no switch: part of a domain gets part of the rate
   BytesPerSecond nvlink_per_gpu;  // one direction
   BytesPerSecond pcie_per_gpu;    // one direction
   Seconds nvlink_latency;         // one hop between two GPUs, the lowest protocol
@@ -55,6 +61,9 @@ struct Node {
   Seconds network_latency;       // one hop, small message
   Seconds tier_latency;          // more for each link above the leaves
   Bytes host_memory;
+  BytesPerSecond host_link_per_gpu;  // one direction, while all GPUs of the node copy
+  std::optional<BytesPerSecond> host_memory_bandwidth;  // of the node, as STREAM's triad; where known
+  std::optional<int> host_cores;                        // of the node, where known
   std::vector<std::pair<std::string, Sourced>> sources;
 };
 

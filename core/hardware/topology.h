@@ -22,6 +22,9 @@ struct GroupLinks {
   BytesPerSecond intra;         // per member, one direction, inside a domain (NVLink or PCIe)
   BytesPerSecond inter;  // per *group*, one direction, between domains: the share of NICs, leaf
                          // and spine links that one group gets
+  // As `inter`, but for traffic from each domain to all others alike (all-to-all) instead of round a
+  // ring: where pods are joined by fewer links than they hold, more of it crosses them.
+  BytesPerSecond exchange;
   Seconds intra_latency, inter_latency;
   std::string bottleneck;  // "nvlink" | "pcie" | "nic" | "leaf uplink" | "spine uplink"
   std::string says;        // "8 groups of 8, each across 8 nodes"

@@ -6,6 +6,8 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <string_view>
 
 #include "core/error.h"
@@ -83,6 +85,11 @@ class Loads {
     walk(routes_, from, to, [&](EdgeId e, int way) { load_[2 * e + at(way)] += units; });
   }
 
+  void add(EdgeId e, int way, double units) { load_[2 * e + at(way)] += units; }
+  double rate(EdgeId e, int way) const {
+    return routes_.edges[e].capacity / load_[2 * e + at(way)];
+  }
+
   struct Share {
     double rate = std::numeric_limits<double>::infinity();
     double latency = 0.0;
@@ -144,6 +151,43 @@ void ring_flows(const std::vector<Part>& parts, const Visit& visit) {
   }
 }
 
+// Calls visit(edge, direction, units) for what a group adds to each edge when its parts send to all
+// others alike, one unit a part: all of it passes the doors, and above each switch only what is for
+// parts beyond it.
+template <typename Visit>
+void exchange_flows(const Routes& routes, const std::vector<Part>& parts, const Visit& visit) {
+  if (parts.size() < 2) return;
+  std::size_t count = 0;
+  for (const Part& part : parts) count = std::max(count, part.doors.size());
+  const auto door_of = [&](const Part& part, std::size_t channel) {
+    return part.doors[channel * part.doors.size() / count];
+  };
+  const double unit = 1.0 / static_cast<double>(count);
+  const double others = static_cast<double>(parts.size() - 1);
+  for (std::size_t channel = 0; channel < count; ++channel) {
+    std::map<VertexId, std::size_t> below;  // parts under a switch
+    const auto climb = [&](const Part& part, const auto& each) {
+      VertexId at_switch = routes.nics[at(door_of(part, channel).nic)].leaf;
+      for (; routes.depth[at_switch] > 0; at_switch = routes.parent[at_switch]) each(at_switch);
+    };
+    for (const Part& part : parts) climb(part, [&](VertexId v) { ++below[v]; });
+    for (const Part& part : parts) {
+      const Door door = door_of(part, channel);
+      const Nic& nic = routes.nics[at(door.nic)];
+      for (int way : {0, 1}) {
+        visit(routes.gpu_host_edge[at(door.gpu)], way, unit);
+        visit(nic.host_edge, way, unit);
+        visit(nic.leaf_edge, way, unit);
+      }
+      climb(part, [&](VertexId v) {
+        const double beyond = static_cast<double>(parts.size() - below[v]) / others;
+        if (beyond <= 0.0) return;
+        for (int way : {0, 1}) visit(routes.parent_edge[v], way, unit * beyond);
+      });
+    }
+  }
+}
+
 // True where NVLink joins every member to the others in its domain.
 bool joined_by_nvlink(const Routes& routes,
                       std::int64_t first,
@@ -159,13 +203,20 @@ bool joined_by_nvlink(const Routes& routes,
   return true;
 }
 
+// In a mesh each pair of a domain has a link of its own: a member reaches its peers over those alone.
+double mesh_share(const Node& node, const GroupLinks& links, bool has_island) {
+  const bool part = has_island && node.nvlink_mesh && links.per_domain > 1;
+  if (!part) return 1.0;
+  return static_cast<double>(links.per_domain - 1) / static_cast<double>(node.nvlink_domain - 1);
+}
+
 // What holds inside a domain: the slower kind of link that the members need there.
 void fill_intra(const Routes& routes, bool nvlink, std::int64_t gpu, GroupLinks& links) {
   const bool has_island = nvlink && !routes.gpu_island_edge.empty();
   const Edge& edge =
       routes.edges[has_island ? routes.gpu_island_edge[at(gpu)] : routes.gpu_host_edge[at(gpu)]];
   links.intra_nvlink = has_island;
-  links.intra = BytesPerSecond{edge.capacity};
+  links.intra = BytesPerSecond{edge.capacity * mesh_share(routes.cluster->node, links, has_island)};
   links.intra_latency = Seconds{2.0 * edge.latency};
   links.bottleneck = kind_names[at(static_cast<int>(edge.kind))];
   const Node& node = routes.cluster->node;
@@ -173,7 +224,7 @@ void fill_intra(const Routes& routes, bool nvlink, std::int64_t gpu, GroupLinks&
 }
 
 void fill_inter(const Loads::Share& share, GroupLinks& links) {
-  links.inter = BytesPerSecond{share.rate};
+  links.inter = links.exchange = BytesPerSecond{share.rate};
   links.inter_latency = Seconds{share.latency};
   const bool inside_binds = links.per_domain > 1 && links.intra < links.inter;
   if (!inside_binds) links.bottleneck = kind_names[at(static_cast<int>(share.bottleneck))];
@@ -183,7 +234,8 @@ GroupLinks links_of(const Routes& routes,
                     const std::vector<Part>& parts,
                     std::int64_t first,
                     std::int64_t stride,
-                    const Loads& loads) {
+                    const Loads& loads,
+                    const Loads* exchange) {
   GroupLinks links;
   for (const Part& part : parts) {
     links.per_domain = std::max(links.per_domain, part.members);
@@ -201,7 +253,20 @@ GroupLinks links_of(const Routes& routes,
   ring_flows(parts,
              [&](const Door& from, const Door& to, double) { loads.limit(from, to, share); });
   fill_inter(share, links);
+  if (exchange != nullptr) {
+    double rate = std::numeric_limits<double>::infinity();
+    exchange_flows(routes, parts, [&](EdgeId e, int way, double) {
+      rate = std::min(rate, exchange->rate(e, way));
+    });
+    links.exchange = BytesPerSecond{rate};
+  }
   return links;
+}
+
+// Whether a link above the leaves can bind all-to-all traffic that does not bind a ring's: 1:1
+// fabrics carry any traffic that the doors let out.
+bool tapered(const Cluster& cluster) {
+  return cluster.oversubscription > 1.0 || cluster.region_oversubscription > 1.0;
 }
 
 // "one node" or "8 nodes"; NVLink domains that are racks are named so.
@@ -261,11 +326,21 @@ Family groups(const Routes& routes, std::int64_t origin, std::int64_t stride, st
   Loads loads(routes);
   const auto add = [&](const Door& a, const Door& b, double units) { loads.add(a, b, units); };
   for (std::int64_t first : firsts) ring_flows(parts_of(routes, first, stride, size), add);
+  std::optional<Loads> exchange;
+  if (tapered(*routes.cluster)) {
+    exchange.emplace(routes);
+    for (std::int64_t first : firsts) {
+      exchange_flows(routes, parts_of(routes, first, stride, size), [&](EdgeId e, int way, double units) {
+        exchange->add(e, way, units);
+      });
+    }
+  }
   Family family;
   family.class_of.reserve(firsts.size());
   for (std::int64_t first : firsts) {
     const std::vector<Part> parts = parts_of(routes, first, stride, size);
-    GroupLinks links = links_of(routes, parts, first, stride, loads);
+    GroupLinks links =
+        links_of(routes, parts, first, stride, loads, exchange ? &*exchange : nullptr);
     links.says = span(routes, links, nodes_of(routes, first, stride, size));
     family.class_of.push_back(class_index(family, std::move(links)));
   }

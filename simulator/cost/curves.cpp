@@ -13,16 +13,24 @@ namespace simulator {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> sections = {
-    "gemm", "attention", "memory_bound", "optimizer", "launch", "overlap", "collectives"};
+constexpr std::array<std::string_view, 9> sections = {"gemm",
+                                                      "attention",
+                                                      "memory_bound",
+                                                      "optimizer",
+                                                      "scan",
+                                                      "host",
+                                                      "launch",
+                                                      "overlap",
+                                                      "collectives"};
 
 // What kernels read without asking whether it is there.
-constexpr std::array<std::string_view, 20> required_numbers = {
+constexpr std::array<std::string_view, 21> required_numbers = {
     "gemm.tile_perimeter",
     "gemm.wave_hardness",
     "gemm.k_ramp",
     "gemm.fixed_us",
     "gemm.bandwidth_efficiency",
+    "gemm.grouped.k_ramp_bytes",
     "gemm.split_bandwidth_efficiency",
     "gemm.unaligned_slowdown",
     "gemm.unaligned_batched_slowdown",
@@ -139,7 +147,7 @@ void Curves::add(const core::Document& document, bool overrides) {
     } else {
       member.complain(
           "no such section here: title, sections, gemm, attention, memory_bound, "
-          "optimizer, launch, overlap or collectives");
+          "optimizer, scan, host, launch, overlap or collectives");
     }
   }
 }
@@ -205,7 +213,7 @@ void Curves::require_all() const {
       missing(key);
     }
   }
-  for (const std::string_view format : {"fp32", "tf32", "fp16", "bf16", "fp8"}) {
+  for (const std::string_view format : {"fp32", "tf32", "fp16", "bf16", "fp8", "fp4"}) {
     const std::string key = "gemm." + std::string(format) + ".efficiency";
     if (gpu_.peak(format) && !numbers_.contains(key)) {
       missing(key);
@@ -217,6 +225,14 @@ double Curves::at(std::string_view key) const {
   const auto found = numbers_.find(key);
   CORE_ASSERT(found != numbers_.end());
   return found->second;
+}
+
+double Curves::needed(std::string_view key, std::string_view what) const {
+  if (const std::optional<double> number = find(key)) {
+    return *number;
+  }
+  throw core::InputError("curves of " + gpu_.name + " (" + gpu_.arch + "): missing key " +
+                         std::string(key) + ", which " + std::string(what) + " needs");
 }
 
 std::optional<double> Curves::find(std::string_view key) const {

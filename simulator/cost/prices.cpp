@@ -28,7 +28,7 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
   if (is_collective(spec.kind)) {
     CORE_ASSERT(spec.group >= 0);
     const auto links = links_of(groups[static_cast<std::size_t>(spec.group)], machine.topology);
-    const auto choice = collective_time(spec.kind, spec.bytes, links, machine.curves);
+    const auto choice = collective_time(collective_of(spec), links, machine.curves);
     price = {core::to_sim_time(choice.cost.time), choice.cost.origin, choice.algorithm};
   } else {
     const auto cost = kernel_time(spec, machine.curves);

@@ -59,6 +59,12 @@ core::BytesPerSecond inter_rate(const core::GroupLinks& links, const Curves& cur
   return links.inter * curves.at("collectives.nic.efficiency");
 }
 
+double fabric_share(const core::GroupLinks& links, const Curves& curves) {
+  return interpolate(curves.list("collectives.ring.domains"),
+                     curves.list("collectives.ring.domains_efficiency"),
+                     static_cast<double>(links.domains));
+}
+
 core::BytesPerSecond nvls_rate(std::int64_t p, core::BytesPerSecond link, const Curves& curves) {
   const double efficiency = interpolate(curves.list("collectives.nvls.gpus"),
                                         curves.list("collectives.nvls.efficiency"),

@@ -36,6 +36,9 @@ std::array<Protocol, 3> protocols(const Curves& curves);
 core::BytesPerSecond intra_rate(const core::GroupLinks& links, const Curves& curves);
 core::BytesPerSecond inter_rate(const core::GroupLinks& links, const Curves& curves);
 
+// Part of the network's rate that is left with many domains: a fabric loses some to collisions.
+double fabric_share(const core::GroupLinks& links, const Curves& curves);
+
 // Rate at which NVLS reduces a buffer over p members under one switch. Each member sends its own n
 // bytes and the n / p that it owns reduced: p / (p + 1) of the link times an efficiency by p.
 core::BytesPerSecond nvls_rate(std::int64_t p, core::BytesPerSecond link, const Curves& curves);

@@ -59,12 +59,39 @@ TEST(Hardware, LoadsEveryGpuWithItsNodeAndPrice) {
     const Cluster cluster = make_cluster(name, 8);
     EXPECT_EQ(cluster.gpu.name, name);
     EXPECT_EQ(cluster.node.gpu, name);
+    EXPECT_GT(cluster.gpu.host_link.value, 0.0) << name;
     const std::optional<Price> price = load_price(name);
-    ASSERT_TRUE(price) << name;
+    EXPECT_EQ(price.has_value(), cluster.usd_per_gpu_hour.has_value()) << name;
+    if (!price) continue;  // not every part is for rent
     EXPECT_LE(price->low.value, price->typical.value) << name;
     EXPECT_LE(price->typical.value, price->high.value) << name;
     EXPECT_DOUBLE_EQ(cluster.usd_per_gpu_hour->value, price->typical.value);
   }
+}
+
+// Field case F47: 9600 tokens/s of a 7B at .05 TFLOP a token on an H100 are 46 to 49 % of its peak, and
+// 420 TFLOP/s on an H200 42.5 %: the dense peak, not the sparse one.
+TEST(Hardware, PeaksAreDense) {
+  EXPECT_NEAR(9600 * 0.05e12 / load_gpu("h100-sxm").peak("bf16")->value, 0.475, 0.015);
+  EXPECT_NEAR(420e12 / load_gpu("h200-sxm").peak("bf16")->value, 0.425, 0.001);
+  for (const std::string& name : data_names("gpus")) {
+    const Gpu gpu = load_gpu(name);
+    ASSERT_TRUE(gpu.peak("bf16") || gpu.peak("fp16")) << name;
+    const double sixteen = gpu.peak(gpu.peak("bf16") ? "bf16" : "fp16")->value;
+    EXPECT_LE(gpu.peak("fp8").value_or(FlopsPerSecond{0.0}).value, 2.05 * sixteen) << name;
+    if (!gpu.peak("fp4")) continue;
+    EXPECT_GT(gpu.peak("fp4")->value, gpu.peak("fp8")->value) << name;
+  }
+  EXPECT_FALSE(load_gpu("h100-sxm").peak("fp4"));
+  EXPECT_TRUE(load_gpu("b200").peak("fp4"));
+}
+
+TEST(Hardware, HoldsTheDevicesOfSeveralVendors) {
+  EXPECT_GE(data_names("gpus").size(), 42u);
+  for (const char* name : {"mi300x", "gaudi3", "tpu-v5p", "trainium2", "l40s", "gh200-96", "b300"}) {
+    EXPECT_EQ(make_cluster(name, 64).gpus, 64);
+  }
+  EXPECT_EQ(make_cluster("gb300", 144).node.nvlink_domain, 72);
 }
 
 TEST(Hardware, LoadsEveryNodeAndCluster) {
@@ -142,6 +169,17 @@ TEST(Hardware, NamesFileAndKeyOfWhatIsMissingOrWrong) {
                {"wrong.json", "nvlink_domain", "3"});
   expect_names(complaint(R"({"node": "dgx-h100", "gpus": {"value": 8, "checked": "seen"}})"),
                {"wrong.json", "gpus", "source"});
+}
+
+TEST(Hardware, HostLinkIsWhatTheNodeLeavesAGpu) {
+  EXPECT_DOUBLE_EQ(load_gpu("a100-sxm-80").host_link.value, 31.5e9);
+  // Two GPUs behind a PCIe switch; eight before 450 GB/s of host memory; a coherent link.
+  EXPECT_DOUBLE_EQ(make_cluster("a100-sxm-80", 8).gpu.host_link.value, 15.75e9);
+  EXPECT_DOUBLE_EQ(make_cluster("h100-sxm", 8).gpu.host_link.value, 450e9 / 8);
+  EXPECT_TRUE(load_gpu("gb200").host_c2c);
+  EXPECT_FALSE(load_gpu("b200").host_c2c);
+  EXPECT_EQ(make_cluster("h100-sxm", 8).node.host_cores, 112);
+  EXPECT_FALSE(make_cluster("h800-sxm", 8).node.host_cores);
 }
 
 TEST(Hardware, RefusesMoreGpusThanTheClusterHas) {

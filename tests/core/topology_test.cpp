@@ -102,6 +102,26 @@ TEST(Topology, OversubscriptionShowsOnlyAcrossPods) {
   EXPECT_NEAR(tapered.group(0, 1, 64).inter.value, 2 * 400 * GBps / 7, 1);
 }
 
+// All-to-all over 8 nodes in 4 pods of 2: each node sends 6 of 7 parts beyond its pod, so that two nodes
+// push 12/7 of a node's traffic through the pod's 800 / 7 GB/s.
+TEST(Topology, AllToAllCrossesPodsMoreThanARing) {
+  const Topology even(in_pods(64, 1.0)), tapered(in_pods(64, 7.0));
+  EXPECT_EQ(even.group(0, 1, 64).exchange, even.group(0, 1, 64).inter);
+  EXPECT_NEAR(tapered.group(0, 1, 64).exchange.value, 800 * GBps / 7 / (12.0 / 7), 1);
+  EXPECT_LT(tapered.group(0, 1, 64).exchange, tapered.group(0, 1, 64).inter);
+  // Inside a pod, and with one member a pod, there is no difference.
+  EXPECT_NEAR(tapered.group(0, 1, 16).exchange.value, 400 * GBps, 1);
+  EXPECT_NEAR(tapered.group(0, 16, 4).exchange.value, tapered.group(0, 16, 4).inter.value, 1);
+}
+
+TEST(Topology, PartOfAMeshGetsItsLinksOnly) {
+  const Topology topology(load_cluster("perlmutter", 8));  // 3 x 100 GB/s, one to each peer
+  EXPECT_NEAR(topology.group(0, 1, 4).intra.value, 300 * GBps, 1);
+  EXPECT_NEAR(topology.group(0, 1, 2).intra.value, 100 * GBps, 1);
+  EXPECT_NEAR(topology.pair(0, 1).intra.value, 100 * GBps, 1);
+  EXPECT_NEAR(Topology(h100s(8)).group(0, 1, 2).intra.value, 450 * GBps, 1);  // a switch
+}
+
 TEST(Topology, ShippedPodsAreTapered) {
   const Topology topology(load_cluster("meta-24k-roce", 0));
   EXPECT_EQ(topology.group(0, 8, 384).bottleneck, "nic");           // one pod

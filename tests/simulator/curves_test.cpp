@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/io/data_dir.h"
 #include "core/io/document.h"
 #include "simulator/cost/cost.h"
 
@@ -35,12 +36,45 @@ std::string complaint(const std::string& text) {
 }
 
 TEST(Curves, EveryShippedNumberHasASource) {
-  for (const char* arch : {"volta", "ampere", "hopper", "blackwell"}) {
-    const Curves curves = Curves::load(gpu_of_arch(arch));
+  for (const char* arch : {"volta",
+                           "ampere",
+                           "ada",
+                           "hopper",
+                           "blackwell",
+                           "blackwell-rtx",
+                           "cdna2",
+                           "cdna3",
+                           "cdna4",
+                           "gaudi",
+                           "tpu",
+                           "trainium"}) {
+    core::Gpu gpu = gpu_of_arch(arch);
+    if (gpu.arch == "tpu") gpu.dense_tflops = {{"bf16", 100.0}};
+    const Curves curves = Curves::load(gpu);
     EXPECT_GT(curves.keys().size(), 40u);
     for (const std::string& key : curves.keys()) {
       EXPECT_GE(curves.source_of(key).size(), 6u) << arch << " " << key;
     }
+  }
+}
+
+TEST(Curves, EveryShippedGpuHasThem) {
+  for (const std::string& name : core::data_names("gpus")) {
+    const Curves curves = Curves::load(core::load_gpu(name));
+    EXPECT_TRUE(curves.find("collectives.ring.domains") || !curves.list("collectives.ring.domains").empty());
+    EXPECT_GT(curves.at("collectives.all_to_all.nic_efficiency"), 0.0) << name;
+    EXPECT_GT(curves.at("host.pcie_efficiency"), 0.0) << name;
+  }
+}
+
+TEST(Curves, NamesTheNumberThatAPredictionLacks) {
+  const Curves curves = Curves::load(gpu_of_arch("volta"));
+  try {
+    curves.needed("host.c2c_efficiency", "copy_to_host");
+    FAIL();
+  } catch (const core::InputError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "curves of test-gpu (volta): missing key host.c2c_efficiency, which copy_to_host needs");
   }
 }
 

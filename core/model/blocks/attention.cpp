@@ -4,6 +4,7 @@
 // and its dropout's mask and output, 2 + 1 + 2 bytes a score. FlashAttention keeps one fp32 log-sum-exp a row instead
 // (arXiv 2205.14135). Core-attention recompute ("selective") drops what grows with s^2.
 #include <algorithm>
+#include <utility>
 
 #include "core/graph/core_attention.h"
 #include "core/model/block_kind.h"
@@ -30,17 +31,33 @@ Shape shape_of(const Block& block, const BodyContext& context) {
   return s;
 }
 
+BodyWriter::Linear projection(std::string name, double tokens, std::int64_t in, std::int64_t out) {
+  BodyWriter::Linear linear{std::move(name), tokens, in, out};
+  linear.kind = LinearKind::attention;
+  return linear;
+}
+BodyWriter::Linear qkv_of(const Shape& s, double tokens, std::int64_t hidden) {
+  return projection("qkv", tokens, hidden, s.q + 2 * s.kv);
+}
+BodyWriter::Linear out_of(const Shape& s, double tokens, std::int64_t hidden) {
+  return projection("attention_out", tokens, s.q, hidden);
+}
+
 void write_forward(BodyWriter& writer, const Block& block, const ModelSpec& model, const BodyContext& context,
                    const Shape& s) {
   const double tokens = context.tokens(), h = static_cast<double>(model.hidden);
   const double a = context.recipe->activation_bytes, whole = a * tokens * h;
   const double qk = tokens * static_cast<double>(s.q + s.kv);
   enter_tensor_region(writer, context, whole);
-  writer.linear_forward({"qkv", tokens, model.hidden, s.q + 2 * s.kv});
-  if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm", Direction::forward, 2.0 * a * qk);
-  if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope", Direction::forward, 2.0 * a * qk);
+  writer.linear_forward(qkv_of(s, tokens, model.hidden));
+  if (block.shape.get("qk_norm", 0) != 0) {
+    writer.memory_bound("qk_norm", Direction::forward, context.norm_traffic * 2.0 * a * qk);
+  }
+  if (block.shape.get("rope", 0) != 0) {
+    writer.memory_bound("rope", Direction::forward, context.rope_traffic * 2.0 * a * qk);
+  }
   write_core_attention(writer, s.core, context, Direction::forward);
-  writer.linear_forward({"attention_out", tokens, s.q, model.hidden});
+  writer.linear_forward(out_of(s, tokens, model.hidden));
   leave_tensor_region(writer, context, whole);
   if (context.reduces_output) {
     const double mask = context.dropout_hidden ? 1.0 : 0.0;
@@ -54,8 +71,7 @@ void write_backward(BodyWriter& writer, const Block& block, const ModelSpec& mod
   const double between = context.tokens_between_blocks();
   const double a = context.recipe->activation_bytes, whole = a * tokens * h;
   const double qk = tokens * static_cast<double>(s.q + s.kv);
-  const BodyWriter::Linear qkv{"qkv", tokens, model.hidden, s.q + 2 * s.kv};
-  const BodyWriter::Linear out{"attention_out", tokens, s.q, model.hidden};
+  const auto qkv = qkv_of(s, tokens, model.hidden), out = out_of(s, tokens, model.hidden);
   if (context.dropout_hidden) {
     writer.memory_bound("dropout_backward", Direction::backward, (2.0 * a + 1.0) * between * h);
   }
@@ -65,8 +81,12 @@ void write_backward(BodyWriter& writer, const Block& block, const ModelSpec& mod
   writer.linear_input_gradient(out);
   writer.linear_weight_gradient(out);
   write_core_attention(writer, s.core, context, Direction::backward);
-  if (block.shape.get("rope", 0) != 0) writer.memory_bound("rope_backward", Direction::backward, 2.0 * a * qk);
-  if (block.shape.get("qk_norm", 0) != 0) writer.memory_bound("qk_norm_backward", Direction::backward, 3.0 * a * qk);
+  if (block.shape.get("rope", 0) != 0) {
+    writer.memory_bound("rope_backward", Direction::backward, context.rope_traffic * 2.0 * a * qk);
+  }
+  if (block.shape.get("qk_norm", 0) != 0) {
+    writer.memory_bound("qk_norm_backward", Direction::backward, context.norm_traffic * 3.0 * a * qk);
+  }
   if (context.sp) {
     writer.tensor_collective(OpKind::all_gather, "tp_input_all_gather", Direction::backward, whole, true);
     writer.linear_input_gradient(qkv);
@@ -87,7 +107,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
 
   const double tokens = context.tokens(), between = context.tokens_between_blocks();
   const double h = static_cast<double>(model.hidden), a = context.recipe->activation_bytes;
-  const double g = context.recipe->gemm_input_bytes;
+  const double g = context.gemm_input_bytes();
   writer.save_gemm_input("attention input", g * between * h, modules::norm);
   writer.save("q, k and v", a * tokens * static_cast<double>(s.q + 2 * s.kv));
   if (block.shape.get("qk_norm", 0) != 0) {

@@ -24,7 +24,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
 
   enter_tensor_region(writer, context, whole);
   writer.linear_forward(up);
-  writer.memory_bound("activation", Direction::forward, a * tokens * f * (ups + 1.0), modules::activation);
+  writer.memory_bound("activation", Direction::forward, context.activation_traffic * a * tokens * f * (ups + 1.0), modules::activation);
   writer.linear_forward(down);
   leave_tensor_region(writer, context, whole);
   const double mask = context.dropout_hidden ? 1.0 : 0.0;
@@ -36,7 +36,8 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   }
   writer.linear_input_gradient(down);
   writer.linear_weight_gradient(down);
-  writer.memory_bound("activation_backward", Direction::backward, a * tokens * f * (2.0 * ups + 1.0));
+  writer.memory_bound("activation_backward", Direction::backward,
+                      context.activation_traffic * a * tokens * f * (2.0 * ups + 1.0));
   if (context.sp) {
     writer.tensor_collective(OpKind::all_gather, "tp_input_all_gather", Direction::backward, whole, true);
     writer.linear_input_gradient(up);
@@ -52,7 +53,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   writer.linear_weight_gradient(up);
   writer.memory_bound("residual_backward", Direction::backward, 3.0 * a * between * h);
 
-  const double g = context.recipe->gemm_input_bytes;
+  const double g = context.gemm_input_bytes();
   if (context.gathers_input) writer.save_gemm_input("mlp input", g * between * h, modules::norm);
   writer.save(gated ? "gate and up" : "activation input", a * tokens * f * ups);
   writer.save_gemm_input("activation output", g * tokens * f, modules::activation);

@@ -12,8 +12,8 @@ void lower(const Block& block, const ModelSpec&, const BodyContext& context, Bod
   BodyWriter writer(body, context);
   const double elements = context.tokens_between_blocks() * static_cast<double>(block.shape.at("dim"));
   const double a = context.recipe->activation_bytes;
-  writer.memory_bound("norm", Direction::forward, 2.0 * a * elements, modules::norm);
-  writer.memory_bound("norm_backward", Direction::backward, 3.0 * a * elements);
+  writer.memory_bound("norm", Direction::forward, context.norm_traffic * 2.0 * a * elements, modules::norm);
+  writer.memory_bound("norm_backward", Direction::backward, context.norm_traffic * 3.0 * a * elements);
   writer.save("norm input", a * elements);
 }
 

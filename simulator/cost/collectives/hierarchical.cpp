@@ -4,8 +4,10 @@
 // not reduce):
 //   base + 2 log2(m) alpha_inter + n / min(B_inside, B_between)
 //   B_inside = NVLS rate, or B k / (2 (k - 1)) of rings; B_between = B_inter m / (2 (m - 1))
-// All-gather and reduce-scatter: a ring inside and one between domains, one after the other. NCCL
-// does not choose this, frameworks can: only where "collectives.hierarchical.gathers" is 1.
+// All-gather and reduce-scatter, where the framework asks for levels (NCCL does not choose them):
+//   two levels (ZeRO++, Wang et al. 2023): t_between + t_inside, each a ring
+//   overlapping rings (PaRO, arXiv 2310.06003): shares pass on inside as they arrive from the other
+//   domains, max(t_inside, t_between + t_inside / m): the share that arrives last passes on alone
 
 #include <algorithm>
 
@@ -41,28 +43,27 @@ Cost all_reduce_time(core::Bytes bytes, const GroupLinks& links, const Curves& c
 
 // A gather inside moves the whole buffer; the one between moves each member's column of m shares,
 // and the k columns of a domain share its NICs.
-Cost gather_time(OpKind kind, core::Bytes bytes, const GroupLinks& links, const Curves& curves) {
+Cost gather_time(const Collective& op, const GroupLinks& links, const Curves& curves) {
   GroupLinks inside = links;
   inside.size = links.per_domain;
   inside.domains = 1;
   GroupLinks between = links;
   between.size = links.domains;
   between.per_domain = 1;
-  const Cost first = *ring.time(kind, bytes, inside, curves);
-  const Cost second = *ring.time(kind, bytes, between, curves);
-  return {first.time + second.time, first.origin};
+  const Collective part{.kind = op.kind, .bytes = op.bytes};
+  const Cost first = *ring.time(part, inside, curves);
+  const Cost second = *ring.time(part, between, curves);
+  if (op.levels == Levels::two) return {first.time + second.time, first.origin};
+  const core::Seconds last = first.time * (1.0 / static_cast<double>(links.domains));
+  return {std::max(first.time, second.time + last), first.origin};
 }
 
-std::optional<Cost> time(OpKind kind,
-                         core::Bytes bytes,
-                         const GroupLinks& links,
-                         const Curves& curves) {
+std::optional<Cost> time(const Collective& op, const GroupLinks& links, const Curves& curves) {
   if (links.domains == 1 || links.per_domain == 1) return std::nullopt;
-  if (kind == OpKind::all_reduce) return all_reduce_time(bytes, links, curves);
-  const bool gathers = curves.at("collectives.hierarchical.gathers") > 0.0;
-  const bool is_gather = kind == OpKind::all_gather || kind == OpKind::reduce_scatter;
-  if (!gathers || !is_gather) return std::nullopt;
-  return gather_time(kind, bytes, links, curves);
+  if (op.kind == OpKind::all_reduce) return all_reduce_time(op.bytes, links, curves);
+  const bool is_gather = op.kind == OpKind::all_gather || op.kind == OpKind::reduce_scatter;
+  if (!is_gather || op.levels == Levels::one) return std::nullopt;
+  return gather_time(op, links, curves);
 }
 
 }  // namespace

@@ -7,16 +7,13 @@
 namespace simulator::collectives {
 namespace {
 
-std::optional<Cost> time(core::OpKind kind,
-                         core::Bytes bytes,
-                         const core::GroupLinks& links,
-                         const Curves& curves) {
+std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, const Curves& curves) {
   const std::optional<double> above = curves.find("collectives.nvls.above_gpus");
-  const bool applies = kind == core::OpKind::all_reduce && links.switch_reduces && above &&
+  const bool applies = op.kind == core::OpKind::all_reduce && links.switch_reduces && above &&
                        static_cast<double>(links.size) > *above;
   if (!applies) return std::nullopt;
   const core::Seconds base{curves.at("collectives.nvls.base_us") * 1e-6};
-  return Cost{base + bytes / nvls_rate(links.size, links.intra, curves),
+  return Cost{base + op.bytes / nvls_rate(links.size, links.intra, curves),
               curves.origin_of("collectives")};
 }
 

@@ -14,31 +14,24 @@ namespace {
 
 using core::OpKind;
 
-double part_of_rate(const core::GroupLinks& links, const Curves& curves) {
-  return interpolate(curves.list("collectives.ring.domains"),
-                     curves.list("collectives.ring.domains_efficiency"),
-                     static_cast<double>(links.domains));
-}
-
 core::BytesPerSecond ring_rate(const core::GroupLinks& links, const Curves& curves) {
   if (links.domains == 1) return intra_rate(links, curves);
   core::BytesPerSecond rate = inter_rate(links, curves);
   if (links.per_domain > 1) rate = std::min(rate, intra_rate(links, curves));
-  return rate * part_of_rate(links, curves);
+  return rate * fabric_share(links, curves);
 }
 
-std::optional<Cost> time(OpKind kind,
-                         core::Bytes bytes,
-                         const core::GroupLinks& links,
-                         const Curves& curves) {
-  const bool one_pass = kind == OpKind::all_gather || kind == OpKind::reduce_scatter;
-  if (!one_pass && kind != OpKind::all_reduce) return std::nullopt;
+std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, const Curves& curves) {
+  const bool one_pass = op.kind == OpKind::all_gather || op.kind == OpKind::reduce_scatter;
+  if (!one_pass && op.kind != OpKind::all_reduce) return std::nullopt;
+  const bool has_levels = links.domains > 1 && links.per_domain > 1;
+  if (one_pass && op.levels != Levels::one && has_levels) return std::nullopt;
   const double passes = one_pass ? 1.0 : 2.0;
   const double p = static_cast<double>(links.size);
   const double crossings =
       links.domains == 1 ? 0.0 : passes * static_cast<double>(links.domains - 1);
   const double inside = passes * (p - 1.0) - crossings;
-  const core::Bytes wire = bytes * (passes * (p - 1.0) / p);
+  const core::Bytes wire = op.bytes * (passes * (p - 1.0) / p);
   const core::BytesPerSecond rate = ring_rate(links, curves);
   core::Seconds best{std::numeric_limits<double>::infinity()};
   for (const Protocol& protocol : protocols(curves)) {

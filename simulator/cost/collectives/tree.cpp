@@ -11,11 +11,8 @@
 namespace simulator::collectives {
 namespace {
 
-std::optional<Cost> time(core::OpKind kind,
-                         core::Bytes bytes,
-                         const core::GroupLinks& links,
-                         const Curves& curves) {
-  if (kind != core::OpKind::all_reduce || links.domains == 1) return std::nullopt;
+std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, const Curves& curves) {
+  if (op.kind != core::OpKind::all_reduce || links.domains == 1) return std::nullopt;
   core::BytesPerSecond rate = inter_rate(links, curves);
   if (links.per_domain > 1) rate = std::min(rate, intra_rate(links, curves));
   rate = rate * curves.at("collectives.tree.efficiency");
@@ -25,7 +22,7 @@ std::optional<Cost> time(core::OpKind kind,
   for (const Protocol& protocol : protocols(curves)) {
     const core::Seconds latency = protocol.base + protocol.intra_hop(links) * inside +
                                   protocol.inter_hop(links, protocol.tree_network) * levels;
-    best = std::min(best, latency + bytes / (rate * protocol.payload));
+    best = std::min(best, latency + op.bytes / (rate * protocol.payload));
   }
   return Cost{best, curves.origin_of("collectives")};
 }

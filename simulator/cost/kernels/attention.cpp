@@ -6,7 +6,11 @@
 // times forward); s the keys a query meets at most, r a ramp by mask and direction (short sequences
 // fill tiles badly, causal ones more so), rate(d) a fraction of peak by head size, straight between
 // the sizes listed; head sizes are padded to a multiple of 32. blocks = ceil(m / block) batch. Dao
-// 2023 (FlashAttention-2) and Shah et al. 2024 (FlashAttention-3) have the measurements.
+// 2023 (FlashAttention-2) and Shah et al. 2024 (FlashAttention-3) have the measurements. Where keys
+// and values differ in width (MLA: 192 and 128) d is their mean.
+//
+// Sparse (DeepSeek-V3.2, FlashMLA): `window` keys of each query, chosen elsewhere and gathered; the
+// same formula with a rate of its own, flat in d, and each query reading its keys anew from L2.
 //
 // Unfused: two batched GEMMs over the whole score matrix forward and four backward, each priced by
 // gemm.cpp, plus the traffic of mask, softmax and dropout: a number of bytes for each score.
@@ -20,6 +24,24 @@
 
 namespace simulator {
 
+namespace {
+
+// Where "flash2" stands for the fused kernel that frameworks use: FlashAttention-2 itself, cuDNN's on
+// Blackwell, Composable Kernel's on AMD, those of the vendors' libraries elsewhere.
+constexpr std::array<std::string_view, 11> archs_with_flash2 = {"ampere",
+                                                               "ada",
+                                                               "hopper",
+                                                               "blackwell",
+                                                               "blackwell-rtx",
+                                                               "cdna2",
+                                                               "cdna3",
+                                                               "cdna4",
+                                                               "gaudi",
+                                                               "tpu",
+                                                               "trainium"};
+
+}  // namespace
+
 bool attention_available(core::AttentionKernel kernel, std::string_view arch) {
   switch (kernel) {
     case core::AttentionKernel::unfused:
@@ -27,7 +49,7 @@ bool attention_available(core::AttentionKernel kernel, std::string_view arch) {
     case core::AttentionKernel::flash1:
       return arch == "volta" || arch == "ampere" || arch == "hopper";
     case core::AttentionKernel::flash2:
-      return arch == "ampere" || arch == "hopper" || arch == "blackwell";
+      return std::ranges::find(archs_with_flash2, arch) != archs_with_flash2.end();
     case core::AttentionKernel::flash3:
       return arch == "hopper";
   }
@@ -92,8 +114,13 @@ double as_double(std::int64_t n) { return static_cast<double>(n); }
 
 // A fused kernel runs in 16 bits; fp8 attention is not modelled and counts as bf16.
 core::Format sixteen_bits(core::Format format) {
-  return format == core::Format::fp8 ? core::Format::bf16 : format;
+  const bool narrow = format == core::Format::fp8 || format == core::Format::fp4;
+  return narrow ? core::Format::bf16 : format;
 }
+
+double value_width(const OpSpec& op) { return as_double(op.v_dim > 0 ? op.v_dim : op.k); }
+
+double padded(double width) { return std::ceil(width / 32.0) * 32.0; }
 
 double element_bytes(core::Format format) {
   return format == core::Format::fp32 || format == core::Format::tf32 ? 4.0 : 2.0;
@@ -119,8 +146,21 @@ double rate_at(const std::vector<double>& sizes, const std::vector<double>& rate
 double fused_bytes(const OpSpec& op) {
   const double queries = as_double(op.m) * as_double(op.batch);
   const double keys = as_double(op.n) * as_double(op.kv_batch > 0 ? op.kv_batch : op.batch);
-  const double passes = op.direction == Direction::forward ? 2.0 : 4.0;
-  return passes * (queries + keys) * as_double(op.k) * element_bytes(op.format);
+  const double passes = op.direction == Direction::forward ? 1.0 : 2.0;
+  return passes * (queries + keys) * (as_double(op.k) + value_width(op)) * element_bytes(op.format);
+}
+
+// Fraction of peak that the inner loop of the kernel reaches.
+double efficiency(const OpSpec& op, const Curves& curves, const FusedKeys& keys) {
+  const bool forward = op.direction == Direction::forward;
+  if (op.sparse) {
+    return curves.needed(
+        forward ? "attention.sparse.forward_rate" : "attention.sparse.backward_rate",
+        "sparse attention");
+  }
+  const double mean = (padded(as_double(op.k)) + padded(value_width(op))) / 2.0;
+  const DirectionKeys& direction = forward ? keys.forward : keys.backward;
+  return rate_at(curves.list(keys.head_sizes), curves.list(direction.rate), mean);
 }
 
 core::Seconds fused_time(const OpSpec& op, const Curves& curves, const FusedKeys& keys) {
@@ -128,17 +168,16 @@ core::Seconds fused_time(const OpSpec& op, const Curves& curves, const FusedKeys
       op.direction == Direction::forward ? keys.forward : keys.backward;
   const auto peak = curves.gpu().peak(core::name_of(sixteen_bits(op.format)));
   CORE_ASSERT(peak.has_value());
-  const double size = as_double(op.k);
-  const double padded = std::ceil(size / 32.0) * 32.0;
-  const double rate =
-      rate_at(curves.list(keys.head_sizes), curves.list(direction.rate), padded) * peak->value;
+  const double widths = as_double(op.k) + value_width(op);
+  const double padding = (padded(as_double(op.k)) + padded(value_width(op))) / widths;
+  const double rate = efficiency(op, curves, keys) * peak->value;
   const double met = as_double(op.window > 0 ? std::min(op.window, op.n) : op.n);
   const double ramp =
       1.0 + curves.at(op.causal ? direction.causal_ramp : direction.full_ramp) / met;
   const double blocks =
       std::ceil(as_double(op.m) / curves.at("attention.query_block")) * as_double(op.batch);
   const double idle = std::max(1.0, curves.gpu().sms / blocks);
-  const double compute = core::attention_flops(op).value * (padded / size) * ramp * idle / rate;
+  const double compute = core::attention_flops(op).value * padding * ramp * idle / rate;
   const double memory = fused_bytes(op) / (curves.at("memory_bound.efficiency") *
                                            curves.gpu().memory_bandwidth.value);
   return core::Seconds{std::max(compute, memory) + curves.at("attention.fixed_us") * 1e-6};
@@ -159,14 +198,16 @@ core::Seconds unfused_time(const OpSpec& op, const Curves& curves) {
   const auto priced = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
     return gemm.time(score_gemm(op, m, n, k), curves).time;
   };
+  const std::int64_t values = op.v_dim > 0 ? op.v_dim : op.k;
   core::Seconds gemms;
   std::string_view bytes_key;
   if (op.direction == Direction::forward) {
-    gemms = priced(op.m, op.n, op.k) + priced(op.m, op.k, op.n);
+    gemms = priced(op.m, op.n, op.k) + priced(op.m, values, op.n);
     bytes_key = op.causal ? "attention.unfused.causal_bytes_forward"
                           : "attention.unfused.full_bytes_forward";
   } else {  // gradients of the scores and of q, then of k and v
-    gemms = priced(op.m, op.n, op.k) + priced(op.m, op.k, op.n) + 2.0 * priced(op.n, op.k, op.m);
+    gemms = priced(op.m, op.n, values) + priced(op.m, op.k, op.n) + priced(op.n, op.k, op.m) +
+            priced(op.n, values, op.m);
     bytes_key = op.causal ? "attention.unfused.causal_bytes_backward"
                           : "attention.unfused.full_bytes_backward";
   }
