@@ -77,7 +77,7 @@ class BlockSearch {
   // rounds repeat, and the cool-down only frees.
   core::ScheduleTable until_steady(const core::ScheduleTable& table) const {
     auto out = table;
-    const auto round = core::steady_round(schedule_, block_.pp, block_.micro_batches);
+    const auto round = simulator::round_of_short_tables(schedule_, block_.pp, block_.micro_batches);
     if (round == 0) return out;
     for (auto& rank : out.ranks) {
       const auto first_backward = std::find_if(rank.begin(), rank.end(), [](const core::Action& a) {
@@ -238,7 +238,7 @@ class BlockSearch {
   // Makespan from the shortest table that shows the period, or from the whole one.
   SimTime makespan(const ParallelPlan& plan) {
     worker_.pricer.cell_times(plan, worker_.times);
-    const auto round = core::steady_round(schedule_, block_.pp, block_.micro_batches);
+    const auto round = simulator::round_of_short_tables(schedule_, block_.pp, block_.micro_batches);
     for (std::size_t i = 0;; ++i) {
       if (i == tables_.size()) tables_.push_back(longer_table(tables_.back().micro_batches));
       const auto& table = tables_[i];

@@ -55,9 +55,9 @@ class Walk {
   std::int64_t run() {
     for (const auto pp : axes_.pp) {
       for (const auto& schedule : axes_.schedules) {
-        const bool interleaved = schedule == "interleaved";
-        const std::vector<std::int64_t> one{1};
-        for (const auto vpp : interleaved ? axes_.vpp : one) walk_schedule(pp, vpp, schedule);
+        const auto stages = core::find_schedule(schedule)->stages_a_rank;
+        const auto fixed = std::vector{stages.value_or(1)};
+        for (const auto vpp : stages ? fixed : axes_.vpp) walk_schedule(pp, vpp, schedule);
       }
     }
     return legal_;
@@ -178,7 +178,7 @@ Axes axes_of(const Question& q) {
   std::erase_if(axes.pp, [&](std::int64_t pp) { return pp > layers + 2; });
   axes.micro_batch = fixes(q, "mb") ? std::vector{fixed.micro_batch} : divisors(q.global_batch);
   for (const auto* s : core::schedules::all()) {
-    // The engine does not run split backwards and pairs yet.
+    // Tables with other cells cannot be shortened yet, so that searching them takes long: only when asked for.
     if (!s->splits_backward && !s->pairs) axes.schedules.emplace_back(s->name);
   }
   if (q.fixed.has_schedule) axes.schedules = {fixed.schedule};

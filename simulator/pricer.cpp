@@ -682,11 +682,16 @@ SimTime Pricer::kernels_of(std::size_t stage, Part part) const {
   return sum;
 }
 
+std::int64_t round_of_short_tables(const core::Schedule& schedule, std::int64_t pp, std::int64_t micro_batches) {
+  const bool plain = schedule.placement == core::Placement::loop && !schedule.splits_backward && !schedule.pairs;
+  return plain ? core::steady_round(schedule, pp, micro_batches) : 0;
+}
+
 core::ScheduleTable short_table(const core::Schedule& schedule,
                                 std::int64_t pp,
                                 std::int64_t vpp,
                                 std::int64_t micro_batches) {
-  const auto round = core::steady_round(schedule, pp, micro_batches);
+  const auto round = round_of_short_tables(schedule, pp, micro_batches);
   if (round == 0) return schedule.table(pp, vpp, micro_batches);
   // Warm-up takes up to p micro-batches (1F1B) or two rounds (interleaved); a few rounds more show the period, and what is
   // left out is a multiple of it.

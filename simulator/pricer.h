@@ -180,6 +180,10 @@ class Pricer {
   BodyPrice output_;  // with the copy of a tied table where there is one
 };
 
+// The round by which tables of a schedule may be shortened and run_periodic adds it back: core::steady_round, but 0 (run whole
+// tables) where the steady state is not one F and one B a micro-batch and stage, each alone, on stages in a loop.
+std::int64_t round_of_short_tables(const core::Schedule& schedule, std::int64_t pp, std::int64_t micro_batches);
+
 // A table long enough to show the schedule's steady state, and shorter than the plan's where it has more micro-batches. What
 // is left out is a multiple of pp micro-batches, so of each round and period.
 core::ScheduleTable short_table(const core::Schedule& schedule, std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches);

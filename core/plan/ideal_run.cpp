@@ -11,7 +11,12 @@ namespace {
 class Runner {
  public:
   Runner(const ScheduleTable& table, std::span<const IdealStage> stages)
-      : t_(table), stages_(stages), forward_end_(cells()), back_end_(cells()), next_(table.ranks.size(), 0), held_(table.ranks.size(), 0) {
+      : t_(table),
+        stages_(stages),
+        forward_end_(cells()),
+        back_end_(cells()),
+        next_(table.ranks.size(), 0),
+        held_(table.ranks.size(), 0) {
     run_.ranks.resize(table.ranks.size());
   }
 

@@ -189,7 +189,9 @@ std::optional<std::string> why_no_program(const ScheduleTable& t, std::int64_t r
     if (auto reason = why_not_here(t, program[i], rank, seen)) return reason;
     seen.add(program[i]);
     if (!program[i].with_next) continue;
-    if (i + 1 == program.size()) return fmt::format("{} ends rank {}, expected the second of its pair", text_of(program[i]), rank);
+    if (i + 1 == program.size()) {
+      return fmt::format("{} ends rank {}, expected the second of its pair", text_of(program[i]), rank);
+    }
     if (program[i + 1].with_next) {
       return fmt::format("{} is in two pairs, expected pairs of two actions", text_of(program[i + 1]));
     }

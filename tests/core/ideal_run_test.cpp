@@ -12,7 +12,8 @@ using Times = std::vector<std::int64_t>;
 // One micro-batch through two stages and back: 3 + 2 + 1 + 5.
 TEST(IdealRun, FollowsAMicroBatchThroughStagesOfDifferentTimes) {
   const auto table = parse_schedule("0F0 0B0\n1F0 1B0\n");
-  const std::vector<IdealStage> stages{{.forward = 3, .backward = 5}, {.forward = 2, .backward = 1}};
+  const std::vector<IdealStage> stages{{.forward = 3, .backward = 5},
+                                       {.forward = 2, .backward = 1}};
   const auto run = ideal_run(table, stages);
   EXPECT_EQ(run.makespan, 11);
   EXPECT_EQ(run.ranks[0].ends, (Times{3, 11}));

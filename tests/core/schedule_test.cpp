@@ -66,25 +66,24 @@ TEST(ScheduleText, MayBeWrittenByHand) {
 }
 
 TEST(ScheduleText, ComplaintsNameTheLineWhatWasFoundAndWhatWasExpected) {
-  for (const std::string_view wrong :
-       {"0X0",
-        "F0",
-        "0F",
-        "0F0F1",
-        "-1F0",
-        "0F-1",
-        "99999F0",
-        "0F 0",
-        "(0F0",
-        "(0F0+)",
-        "(+0B0)",
-        "(0F0)",
-        "(0F0+0B1+0F2)",
-        "()",
-        "(",
-        ")",
-        "0F0+0B1",
-        "placement"}) {
+  for (const std::string_view wrong : {"0X0",
+                                       "F0",
+                                       "0F",
+                                       "0F0F1",
+                                       "-1F0",
+                                       "0F-1",
+                                       "99999F0",
+                                       "0F 0",
+                                       "(0F0",
+                                       "(0F0+)",
+                                       "(+0B0)",
+                                       "(0F0)",
+                                       "(0F0+0B1+0F2)",
+                                       "()",
+                                       "(",
+                                       ")",
+                                       "0F0+0B1",
+                                       "placement"}) {
     const auto message = complaint("0F0 0B0\n1F0 " + std::string(wrong) + "\n");
     EXPECT_TRUE(has(message, "line 2")) << message;
     EXPECT_TRUE(has(message, "found \"" + std::string(wrong.substr(0, wrong.find(' '))) + "\""))
@@ -130,7 +129,8 @@ TEST(ScheduleTables, SayWhyPairsCannotRun) {
             "(0F0+0F1): expected a pair of one forward and one backward (B or I)");
   EXPECT_EQ(reason("0F0 0I0 (0F1+0W0) 0B1\n"),
             "(0F1+0W0): expected a pair of one forward and one backward (B or I)");
-  EXPECT_EQ(reason("(0F0+0B0)\n"), "(0F0+0B0): the backward of a micro-batch waits for its forward");
+  EXPECT_EQ(reason("(0F0+0B0)\n"),
+            "(0F0+0B0): the backward of a micro-batch waits for its forward");
   // The last rank's forward waits for the first rank's, which is paired with what the last sends
   // back after.
   EXPECT_EQ(reason("0F0 (0F1+0B0) 0B1\n1F0 (1F1+1B0) 1B1\n"),

@@ -96,7 +96,8 @@ TEST(Schedules, AreFoundByNameAndRefuseSizesTheyAreNotMadeFor) {
     EXPECT_NE(find_schedule(name)->why_not(1, 2, 8), std::nullopt);
   }
   const auto* dualpipe = find_schedule("dualpipe");
-  EXPECT_EQ(dualpipe->why_not(3, 1, 8), "schedule dualpipe needs an even number of ranks, not pp=3");
+  EXPECT_EQ(dualpipe->why_not(3, 1, 8),
+            "schedule dualpipe needs an even number of ranks, not pp=3");
   EXPECT_EQ(dualpipe->why_not(4, 1, 9),
             "schedule dualpipe needs an even number of micro-batches, not 9");
   EXPECT_EQ(dualpipe->why_not(4, 1, 6),
@@ -332,17 +333,21 @@ TEST(ZeroBubble, VHoldsNoMoreWithFewMicroBatches) {
   }
 }
 
-// Pipeline Parallelism with Controllable Memory, arXiv 2405.15362, for T_F = T_B = T_W (the table of
-// huggingface.co/spaces/sail/pipeline-parallelism-with-controllable-memory): bubble about p / m of
-// the step with 1F1B, 2 p / 3 m with V-Min, p / 2 m with V-Half; activations of p, (p + 4) / 3 and
-// (p + 2) / 2 micro-batches, rounded down. A micro-batch's step of a rank is 6 passes of a stage.
+// Pipeline Parallelism with Controllable Memory, arXiv 2405.15362, for T_F = T_B = T_W (the table
+// of huggingface.co/spaces/sail/pipeline-parallelism-with-controllable-memory): bubble about p / m
+// of the step with 1F1B, 2 p / 3 m with V-Min, p / 2 m with V-Half; activations of p, (p + 4) / 3
+// and (p + 2) / 2 micro-batches, rounded down. A micro-batch's step of a rank is 6 passes of a
+// stage.
 TEST(ControllableMemory, HasThePublishedBubbleAndMemory) {
   for (std::int64_t p = 2; p <= 24; ++p) {
     for (const auto m : {p, 2 * p + 1, 4 * p}) {
       // A micro-batch of a rank has two stages.
       const auto stage = [](std::int64_t kept) {
-        return IdealStage{
-            .forward = 1, .input_gradient = 1, .weight_gradient = 1, .activation = 1, .kept_for_weight = kept};
+        return IdealStage{.forward = 1,
+                          .input_gradient = 1,
+                          .weight_gradient = 1,
+                          .activation = 1,
+                          .kept_for_weight = kept};
       };
       const auto peak = [](const IdealRun& run) {
         std::int64_t most = 0;
@@ -362,8 +367,8 @@ TEST(ControllableMemory, HasThePublishedBubbleAndMemory) {
 }
 
 // --- dualpipe ------------------------------------------------------------------------------------
-// The table of github.com/deepseek-ai/DualPipe (also DeepSeek-V3, arXiv 2412.19437, table 2), PP stages,
-// B the whole backward:
+// The table of github.com/deepseek-ai/DualPipe (also DeepSeek-V3, arXiv 2412.19437, table 2), PP
+// stages, B the whole backward:
 //   DualPipe   (PP / 2 - 1)(F&B + B - 3 W)   parameters 2 x   activations PP + 1   PP devices
 //   DualPipeV  (PP / 2 - 1)(F&B + B - 3 W)   parameters 2 x   activations PP + 1   PP / 2 devices
 
@@ -424,8 +429,10 @@ TEST(DualPipe, HasThePublishedBubble) {
 TEST(DualPipe, HoldsOneMicroBatchMoreThanStages) {
   for (const std::int64_t stages : {2, 4, 6, 8, 16}) {
     for (const auto each_way : {stages, stages + 5}) {
-      const auto both = ideal_run(table_of("dualpipe", stages, 1, 2 * each_way), stage_of({2, 2, 2, 5}));
-      const auto v = ideal_run(table_of("dualpipev", stages / 2, 2, each_way), stage_of({2, 2, 2, 5}));
+      const auto both =
+          ideal_run(table_of("dualpipe", stages, 1, 2 * each_way), stage_of({2, 2, 2, 5}));
+      const auto v =
+          ideal_run(table_of("dualpipev", stages / 2, 2, each_way), stage_of({2, 2, 2, 5}));
       for (const auto& rank : both.ranks) EXPECT_EQ(rank.peak, stages + 1);
       for (const auto& rank : v.ranks) EXPECT_EQ(rank.peak, stages + 1);
     }
@@ -495,7 +502,8 @@ TEST(OverlappedAllToAll, InterleavedLeavesNoBubbleBetweenPairs) {
     for (const auto& x : some_passes) {
       const auto b = x.input_gradient + x.weight_gradient;
       const auto run = ideal_run(schedule->table(p, v, m), stage_of(x));
-      // The last rank: the interleaved bubble, and its warm-up's forwards and as many backwards alone.
+      // The last rank: the interleaved bubble, and its warm-up's forwards and as many backwards
+      // alone.
       EXPECT_EQ(run.makespan, (p - 1 + warm_up) * (x.forward + b) + (m * v - warm_up) * x.pair)
           << sizes(schedule->name, p, v, m);
       for (std::int64_t r = 0; r < p; ++r) {
@@ -532,8 +540,8 @@ std::vector<Action> counted_from(const ScheduleTable& t, std::size_t rank, std::
   return program;
 }
 
-// The table of m + round micro-batches is that of m up to a place in its middle, one round more, and the
-// rest of that of m with later micro-batches.
+// The table of m + round micro-batches is that of m up to a place in its middle, one round more,
+// and the rest of that of m with later micro-batches.
 TEST(Rounds, OneMoreRoundIsInsertedInTheMiddle) {
   for (const auto* schedule : schedules::all()) {
     int tried = 0;
@@ -549,7 +557,8 @@ TEST(Rounds, OneMoreRoundIsInsertedInTheMiddle) {
           const auto later = schedule->placement == Placement::both_ways ? round / 2 : round;
           ++tried;
           for (std::size_t r = 0; r < shorter.ranks.size(); ++r) {
-            const auto head = counted_from(shorter, r, 0), head_of_longer = counted_from(longer, r, 0);
+            const auto head = counted_from(shorter, r, 0),
+                       head_of_longer = counted_from(longer, r, 0);
             const auto tail_of_longer = counted_from(longer, r, later);
             std::size_t same = 0, same_end = 0;
             while (same < head.size() && head[same] == head_of_longer[same]) ++same;
@@ -557,7 +566,8 @@ TEST(Rounds, OneMoreRoundIsInsertedInTheMiddle) {
                    head[head.size() - 1 - same_end] ==
                        tail_of_longer[tail_of_longer.size() - 1 - same_end])
               ++same_end;
-            ASSERT_GE(same + same_end, head.size()) << sizes(schedule->name, p, v, m) << " rank " << r;
+            ASSERT_GE(same + same_end, head.size())
+                << sizes(schedule->name, p, v, m) << " rank " << r;
           }
         }
       }

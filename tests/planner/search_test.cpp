@@ -280,6 +280,24 @@ TEST(BruteForce, FindsTheSameLegalPlans) {
   }
 }
 
+// Also schedules that are searched only when asked for: their times are those of the
+// engine.
+TEST(FixedSettings, AnyScheduleIsSearchedWithTheTimesOfItsSimulation) {
+  const Space space{"tiny-llama", "h100-sxm", 8, 64, 64};
+  const auto setting = setting_of(space);
+  const simulator::Bench bench(setting);
+  for (const auto* schedule : core::schedules::all()) {
+    const auto question = question_of(space, setting, fmt::format("schedule={}", schedule->name));
+    const auto found = search(setting, bench, question, axes_of(question));
+    ASSERT_GT(found.best.size(), 5U) << schedule->name;
+    for (const auto& ranked : found.best) {
+      EXPECT_EQ(ranked.plan.schedule, schedule->name);
+      EXPECT_EQ(simulate(setting, bench, ranked.plan).time, ranked.time)
+          << core::to_text(ranked.plan);
+    }
+  }
+}
+
 // What is fixed is held, and the answer is the best of the plans that hold it.
 TEST(FixedSettings, AreHeld) {
   const Space space{"tiny-llama", "h100-sxm", 8, 16, 64};

@@ -218,7 +218,7 @@ void compare_periodic(const core::ParallelPlan& plan,
                       CellRunner& runner,
                       Periodic& count) {
   const auto& schedule = *core::find_schedule(plan.schedule);
-  const auto round = schedule.round_micro_batches(plan.pp);
+  const auto round = simulator::round_of_short_tables(schedule, plan.pp, plan.micro_batches());
   const auto m = plan.micro_batches();
   if (round == 0) return;
   const auto whole = runner.run(random_plans::table_of(plan), times);

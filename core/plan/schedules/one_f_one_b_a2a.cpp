@@ -3,9 +3,9 @@
 // --overlap-moe-expert-parallel-comm, here without virtual stages).
 //
 // The two of a pair end together, so that a rank's forward must be a whole pair ahead of the next rank's, and its backward a
-// pair behind: rank r warms up with 2 (p - r - 1) + 1 forwards, 1F1B's twice (as interleaved 1F1B) and one for the pair itself. With 1F1B's
-// p - r - 1 and one, every rank would wait for its neighbour at every other pair. Makespan, B the whole backward and F&B a pair
-// of F&B >= max(F, B): p (F + B) + (m - 1) F&B where F&B <= F + B. In flight on rank r: 2 (p - r).
+// pair behind: rank r warms up with 2 (p - r - 1) + 1 forwards, 1F1B's twice (as interleaved 1F1B) and one for the pair itself.
+// With 1F1B's p - r - 1 and one, every rank would wait for its neighbour at every other pair. Makespan, B the whole backward and
+// F&B <= F + B a pair: p (F + B) + (m - 1) F&B. In flight on rank r: 2 (p - r).
 #include <fmt/format.h>
 
 #include <algorithm>

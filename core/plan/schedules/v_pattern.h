@@ -55,9 +55,14 @@ struct VBlock {
   }
 };
 
-// The block with the given slots between neighbours that leaves, besides the slot after each cell that a cell waits for, `turn_up`
-// slots before F turns up again, `top` before I begins and `turn_down` before I turns down again.
-inline VBlock v_block(std::int64_t pp, std::int64_t down, std::int64_t up, std::int64_t turn_up, std::int64_t top, std::int64_t turn_down) {
+// The block with the given slots between neighbours that leaves so many slots free before F turns up the V again (on the last
+// rank), before the first I (on the first rank), and before I turns (on the last).
+inline VBlock v_block(std::int64_t pp,
+                      std::int64_t down,
+                      std::int64_t up,
+                      std::int64_t turn_up,
+                      std::int64_t top,
+                      std::int64_t turn_down) {
   const auto way = (down + up) * (pp - 1) + 1;  // slots from a cell on the way down to that on the way up, without turn
   const auto c1 = way + turn_up, c2 = c1 + 1 + top, c3 = c2 + way + turn_down;
   return {down, up, c1, c2, c3};

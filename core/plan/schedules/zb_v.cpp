@@ -1,7 +1,7 @@
 // ZB-V (Zero Bubble, arXiv 2401.10241, section 6, figure 6; also arXiv 2405.15362): two stages a rank laid out as a V, so that
 // a rank with few micro-batches in flight on the way down has many on the way up, and the same in all. Rank r (from 0) warms
-// up with 2 (p - r) - 1 forwards down, r times one up and one down, and p - r times F, B, W of the way up; then takes F, B, W of each
-// way in turn; the first of what is left goes back without W, W comes last.
+// up with 2 (p - r) - 1 forwards down, r times one up and one down, and p - r times F, B, W of the way up; then takes F, B, W of
+// each way in turn; the first of what is left goes back without W, W comes last. (The order of torch.distributed.pipelining.)
 //
 // Published, with B the input gradient only (our I): no bubble for T_F = T_B = T_W, between a rank's own first and last cell as
 // for ZB-H2; at most the p M_B of 1F1B in flight (2 p stages of half the layers), on every rank. Fewer than 2 p - 1 micro-batches
