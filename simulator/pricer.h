@@ -28,12 +28,17 @@ struct Setting {
   core::Framework sharded_framework;  // for plans that do (zero 2 and 3)
   core::AttentionKernel attention = core::AttentionKernel::flash2;
   std::int64_t seq = 0;
+  double overload = 1.0;  // tokens on the fullest expert rank over the mean
+  double capacity = 0.0;  // capacity factor of experts; 0 = dropless
 
   const core::Framework& framework_of(const core::ParallelPlan& plan) const {
     return plan.zero >= 2 && plan.replicas() > 1 ? sharded_framework : framework;
   }
   core::ModelBodies bodies_of(const core::ParallelPlan& plan) const {
-    return core::bodies_of(model, core::body_context(plan, recipe, framework_of(plan), model, seq, attention));
+    auto context = core::body_context(plan, recipe, framework_of(plan), model, seq, attention);
+    context.overload = overload;
+    context.capacity = capacity;
+    return core::bodies_of(model, context);
   }
 };
 

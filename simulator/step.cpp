@@ -114,7 +114,7 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
                             core::Grain grain, core::Fold fold, Detail detail) {
   SimulatedStep step;
   const auto& framework = setting.framework_of(plan);
-  step.work = core::step_work(setting.model, plan, setting.recipe, framework, setting.seq, setting.attention);
+  step.work = core::step_work(setting.model, setting.bodies_of(plan), plan, setting.recipe, framework, setting.seq);
   const auto* schedule = core::find_schedule(plan.schedule);
   CORE_ASSERT(schedule != nullptr);
   const auto table = schedule->table(plan.pp, plan.vpp, plan.micro_batches());

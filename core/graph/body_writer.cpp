@@ -160,6 +160,25 @@ void BodyWriter::tensor_collective(
   collective(Scope::tensor, kind, std::move(name), direction, bytes, overlaps_next);
 }
 
+void BodyWriter::tensor_collective_in_parts(OpKind kind, const std::string& name, Direction direction, double bytes,
+                                            Beside gemm, Modules repeated_by) {
+  if (!context_.overlap_tensor || context_.tp == 1) {
+    collective(Scope::tensor, kind, name, direction, bytes, false, repeated_by);
+    return;
+  }
+  // In tp parts, of which one has no part of the GEMM to run beside.
+  const double alone = bytes / static_cast<double>(context_.tp);
+  auto& list = direction == Direction::forward ? body_.forward : body_.backward;
+  if (gemm == Beside::next) {
+    collective(Scope::tensor, kind, name, direction, alone, false, repeated_by);
+    collective(Scope::tensor, kind, name + "_parts", direction, bytes - alone, true, repeated_by);
+    return;
+  }
+  collective(Scope::tensor, kind, name + "_parts", direction, bytes - alone, true, repeated_by);
+  if (list.size() > 1) std::swap(list[list.size() - 1], list[list.size() - 2]);
+  collective(Scope::tensor, kind, name, direction, alone, false, repeated_by);
+}
+
 void BodyWriter::expert_all_to_all(std::string name, Direction direction, double bytes, std::int64_t copies,
                                    std::int64_t domains, bool overlaps_next, Modules repeated_by) {
   if (ranks_of(Scope::expert, context_) == 1) return;
@@ -171,6 +190,7 @@ void BodyWriter::expert_all_to_all(std::string name, Direction direction, double
   spec.bytes = Bytes{bytes};
   spec.n = copies;
   spec.k = domains;
+  spec.one_sided = context_.dispatch == Dispatch::one_sided;
   auto& op = append(std::move(spec), repeated_by);
   op.scope = Scope::expert;
   op.overlaps_next = overlaps_next;
@@ -199,14 +219,16 @@ std::int64_t ranks_of(Scope scope, const BodyContext& context) {
 
 void enter_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes, Modules repeated_by) {
   if (!context.sp || !context.gathers_input) return;
-  writer.collective(Scope::tensor, OpKind::all_gather, "tp_all_gather", Direction::forward, bytes, false, repeated_by);
+  writer.tensor_collective_in_parts(OpKind::all_gather, "tp_all_gather", Direction::forward, bytes,
+                                    BodyWriter::Beside::next, repeated_by);
 }
 
 void leave_tensor_region(BodyWriter& writer, const BodyContext& context, double bytes, Modules repeated_by) {
   if (!context.reduces_output) return;
   const auto kind = context.sp ? OpKind::reduce_scatter : OpKind::all_reduce;
   const auto* name = context.sp ? "tp_reduce_scatter" : "tp_all_reduce";
-  writer.collective(Scope::tensor, kind, name, Direction::forward, bytes, false, repeated_by);
+  if (!context.sp) return writer.collective(Scope::tensor, kind, name, Direction::forward, bytes, false, repeated_by);
+  writer.tensor_collective_in_parts(kind, name, Direction::forward, bytes, BodyWriter::Beside::last, repeated_by);
 }
 
 }  // namespace core

@@ -42,6 +42,11 @@ class BodyWriter {
   // `domains` domains (0 = any number).
   void expert_all_to_all(std::string name, Direction direction, double bytes, std::int64_t copies, std::int64_t domains,
                          bool overlaps_next = false, Modules repeated_by = 0);
+  // A collective before the next GEMM or after the last one: with overlap of tensor-parallel communication it runs in tp
+  // parts beside the GEMM, one of them exposed (Wang et al. 2023, "Overlap Communication with Dependent Computation").
+  enum class Beside : std::uint8_t { next, last };
+  void tensor_collective_in_parts(OpKind kind, const std::string& name, Direction direction, double bytes, Beside gemm,
+                                  Modules repeated_by = 0);
   // Any other kernel, as it stands.
   void op(OpSpec spec, Modules repeated_by = 0);
   void save(std::string name, double bytes, Modules dropped_by = 0);

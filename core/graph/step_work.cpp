@@ -224,6 +224,8 @@ BodyContext body_context(const ParallelPlan& plan,
   c.cp_balanced = plan.cp_balanced;
   c.ep = plan.ep;
   c.etp = plan.etp;
+  c.dispatch = plan.dispatch;
+  c.overlap_tensor = plan.overlap_tensor && c.sp;
   c.overlap_experts = plan.overlap_experts;
   c.micro_batch = plan.micro_batch;
   c.seq = seq;

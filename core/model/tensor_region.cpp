@@ -29,7 +29,8 @@ void write_residual_backward(BodyWriter& writer, const ModelSpec& model, const B
 
 void write_output_gradients(BodyWriter& writer, const BodyContext& context, const BodyWriter::Linear& out, double whole) {
   if (context.sp && context.reduces_output) {
-    writer.tensor_collective(OpKind::all_gather, "tp_gradient_all_gather", Direction::backward, whole);
+    writer.tensor_collective_in_parts(OpKind::all_gather, "tp_gradient_all_gather", Direction::backward, whole,
+                                      BodyWriter::Beside::next);
   }
   writer.linear_input_gradient(out);
   writer.linear_weight_gradient(out);
