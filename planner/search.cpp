@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 
 #include "core/error.h"
@@ -19,13 +21,58 @@ using core::ParallelPlan;
 using core::Recompute;
 using core::SimTime;
 
-// What a thread keeps between blocks.
+SimTime overhead(const simulator::Setting& setting, const ParallelPlan& plan) {
+  return core::to_sim_time(setting.framework_of(plan).step_overhead);
+}
+
+// The programs of a table up to the end of the second round of their steady state. What is in flight later is no more:
+// rounds repeat, and the cool-down only frees.
+core::ScheduleTable until_steady(const core::ScheduleTable& table, const core::Schedule& schedule, std::int64_t micro_batches) {
+  auto out = table;
+  const auto round = simulator::round_of_short_tables(schedule, table.pp, micro_batches);
+  if (round == 0) return out;
+  for (auto& rank : out.ranks) {
+    const auto first_backward = std::find_if(rank.begin(), rank.end(), [](const core::Action& a) {
+      return a.kind != core::Action::Kind::forward;
+    });
+    const auto end = (first_backward - rank.begin()) + 4 * round * table.vpp;
+    if (end < static_cast<std::ptrdiff_t>(rank.size())) rank.resize(static_cast<std::size_t>(end));
+  }
+  return out;
+}
+
+// What a thread keeps between units.
 struct Worker {
+  // A table that shows the schedule's steady state, and what of it memory depends on.
+  struct Tables {
+    core::ScheduleTable first, memory;
+  };
   Worker(const simulator::Setting& setting, const simulator::Bench& bench) : pricer(setting, bench) {}
+
+  // Tables are kept until there are many; those of the unit that is being searched stay.
+  const Tables& tables_of(const core::Schedule& schedule, std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches) {
+    const auto [found, added] = tables.try_emplace({schedule.name, pp, vpp, micro_batches});
+    if (added) {
+      auto& made = found->second = std::make_unique<Tables>();
+      made->first = simulator::short_table(schedule, pp, vpp, micro_batches);
+      made->memory = until_steady(made->first, schedule, micro_batches);
+      for (const auto& rank : made->first.ranks) actions += 2 * rank.size();
+    }
+    return *found->second;
+  }
+  void forget_tables() {
+    constexpr std::size_t most_actions = 8'000'000;
+    if (actions < most_actions) return;
+    tables.clear();
+    actions = 0;
+  }
+
   simulator::Pricer pricer;
   simulator::CellRunner runner;
   simulator::CellTimes times;
   std::vector<simulator::RankMemory> memory;
+  std::map<std::tuple<std::string_view, std::int64_t, std::int64_t, std::int64_t>, std::unique_ptr<Tables>> tables;
+  std::size_t actions = 0;
 };
 
 // The best `keep` so far; the last of them is what others must beat.
@@ -48,101 +95,97 @@ class Best {
   std::vector<Ranked> plans_;
 };
 
-struct BlockResult {
+struct UnitResult {
   std::vector<Ranked> best;
   std::int64_t evaluated = 0, pruned = 0, dominated = 0, memory_rejected = 0, cells = 0;
   double nearest_short = std::numeric_limits<double>::infinity();
   std::optional<ParallelPlan> nearest;
 };
 
-// Searches one block: the families of one schedule table.
-class BlockSearch {
- public:
-  BlockSearch(const simulator::Setting& setting, const Block& block, std::int64_t number, const Best& so_far,
-              const SearchOptions& options, Worker& worker)
-      : setting_(setting), block_(block), number_(number), options_(options), worker_(worker),
-        schedule_(*core::find_schedule(block.schedule)), best_(so_far), limit_(setting.cluster.gpu.memory_usable.value),
-        tables_{simulator::short_table(schedule_, block.pp, block.vpp, block.micro_batches)},
-        memory_table_(until_steady(tables_.front())) {}
+// What is known of a unit before its schedules are looked at.
+struct Outlook {
+  SimTime plain = 0, paired = 0;  // lower bounds of the time, for schedules without and with overlapped pairs
+  double over = 0.0;              // bytes by which any of its plans is over the limit at least; > 0: none fits
+  SimTime least() const { return std::min(plain, paired); }
+};
 
-  BlockResult run() {
-    for (std::size_t i = 0; i < block_.families.size();) i = choose(i);
+// Searches one unit: its schedules, layouts and recompute.
+class UnitSearch {
+ public:
+  UnitSearch(const simulator::Setting& setting, const Space& space, const Unit& unit, const Outlook& outlook,
+             const Best& so_far, const SearchOptions& options, Worker& worker)
+      : setting_(setting), space_(space), unit_(unit), outlook_(outlook), options_(options), worker_(worker), best_(so_far),
+        limit_(setting.cluster.gpu.memory_usable.value) {}
+
+  UnitResult run() {
+    const auto& choices = space_.choices(unit_);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      choice_ = &choices[i];
+      order_ = static_cast<std::int64_t>(i) * orders_a_choice;
+      schedule_ = core::find_schedule(choice_->schedule);
+      if (prunes((schedule_->pairs ? outlook_.least() : outlook_.plain))) {
+        result_.pruned += space_.plans_of(*choice_);
+        continue;
+      }
+      tables_ = &worker_.tables_of(*schedule_, unit_.plan.pp, choice_->vpp, unit_.plan.micro_batches());
+      choose();
+    }
     evaluate();
     result_.cells = worker_.runner.cells_run() - cells_before_;
     return std::move(result_);
   }
 
  private:
-  // The programs of a table up to the end of the second round of their steady state. What is in flight later is no more:
-  // rounds repeat, and the cool-down only frees.
-  core::ScheduleTable until_steady(const core::ScheduleTable& table) const {
-    auto out = table;
-    const auto round = simulator::round_of_short_tables(schedule_, block_.pp, block_.micro_batches);
-    if (round == 0) return out;
-    for (auto& rank : out.ranks) {
-      const auto first_backward = std::find_if(rank.begin(), rank.end(), [](const core::Action& a) {
-        return a.kind != core::Action::Kind::forward;
-      });
-      const auto end = (first_backward - rank.begin()) + 4 * round * block_.vpp;
-      if (end < static_cast<std::ptrdiff_t>(rank.size())) rank.resize(static_cast<std::size_t>(end));
-    }
-    return out;
-  }
+  static constexpr std::int64_t orders_a_choice = 16;
 
   struct Candidate {
     ParallelPlan plan;
     std::int64_t order = 0;
     SimTime bound = 0;
+    const Worker::Tables* tables = nullptr;
   };
 
-  // Families that differ in recompute only stand one after another: none, selective, full, full on n layers.
-  std::size_t choose(std::size_t begin) {
-    auto end = begin + 1;
-    while (end < block_.families.size() && same_but_recompute(block_.families[begin].plan, block_.families[end].plan)) ++end;
+  bool prunes(SimTime bound) const { return options_.prune && bound > best_.threshold(); }
+
+  // Plans that differ in recompute only: the one without it, where it fits, is faster than the others.
+  void choose() {
+    const auto& recompute = space_.axes().recompute;
     bool settled = false;
-    std::optional<std::size_t> partial, full;
-    for (auto i = begin; i < end; ++i) {
-      const auto& family = block_.families[i];
-      if (family.most_layers > 0) { partial = i; continue; }
-      if (settled) { result_.dominated += family.plans(); continue; }
-      if (family.plan.recompute == Recompute::full && family.plan.recompute_layers == 0) { full = i; continue; }
-      if (fits(family.plan)) {
-        keep(family.plan, static_cast<std::int64_t>(i));
-        settled = family.plan.recompute == Recompute::none;
+    for (std::size_t i = 0; i < recompute.size(); ++i) {
+      const bool is_full = recompute[i].kind == Recompute::full;
+      const bool partial = is_full && space_.partial();
+      const auto plans = 1 + (partial ? choice_->most_layers - 1 : 0);
+      if (settled) {
+        result_.dominated += plans;
+        continue;
+      }
+      const auto plan = space_.plan_of(unit_, *choice_, recompute[i]);
+      if (partial) {
+        choose_full(plan, order_ + static_cast<std::int64_t>(i));
+      } else if (fits(plan)) {
+        keep(plan, order_ + static_cast<std::int64_t>(i));
+        settled = recompute[i].kind == Recompute::none;
       }
     }
-    if (settled) {
-      if (partial) result_.dominated += block_.families[*partial].plans();
-      if (full) result_.dominated += 1;
-    } else if (full) {
-      choose_full(*full, partial);
-    }
-    return end;
   }
 
   // Of full recompute on n layers the least n that fits; on all of them at last.
-  void choose_full(std::size_t full, std::optional<std::size_t> partial) {
-    const auto& plan = block_.families[full].plan;
+  void choose_full(const ParallelPlan& plan, std::int64_t order) {
     const auto over = over_limit(plan);
-    const std::int64_t others = partial ? block_.families[*partial].plans() : 0;
+    const auto others = choice_->most_layers - 1;
     std::int64_t layers = 0;
-    if (partial && over && *over <= saved_by_a_last_layer(plan)) layers = least_layers(block_.families[*partial]);
+    if (others > 0 && over && *over <= saved_by_a_last_layer(plan)) layers = least_layers(plan);
     if (layers > 0) {
-      auto few = block_.families[*partial].plan;
+      auto few = plan;
       few.recompute_layers = layers;
-      keep(few, static_cast<std::int64_t>(*partial));
+      keep(few, order + orders_a_choice / 2);
       result_.memory_rejected += layers - 1;
       result_.dominated += others - layers + 1;
       return;
     }
     result_.memory_rejected += others;
-    if (over && *over <= 0.0) keep(plan, static_cast<std::int64_t>(full));
+    if (over && *over <= 0.0) keep(plan, order);
     else ++result_.memory_rejected;
-  }
-
-  static bool same_but_recompute(const ParallelPlan& a, const ParallelPlan& b) {
-    return a.tp == b.tp && a.sp == b.sp && a.dp == b.dp && a.zero == b.zero && a.micro_batch == b.micro_batch &&
-           a.layout == b.layout && a.layers == b.layers;  // the rest is the block's
   }
 
   // Memory falls with the number of recomputed layers, but for one step: when the last layer of a stage is recomputed too, its
@@ -154,8 +197,7 @@ class BlockSearch {
     return input * (1.0 + framework.fragmentation) + 1.0;
   }
   // The least number of layers that fits, 0 where none does.
-  std::int64_t least_layers(const Family& family) {
-    auto plan = family.plan;
+  std::int64_t least_layers(ParallelPlan plan) {
     const auto fits_with = [&](std::int64_t n) {
       plan.recompute_layers = n;
       const auto over = over_limit(plan);
@@ -194,7 +236,7 @@ class BlockSearch {
     worker_.pricer.resident_memory(plan, worker_.memory);
     const double at_least = most_memory() - limit_;
     if (at_least > 0.0 && at_least >= result_.nearest_short) return std::nullopt;
-    worker_.pricer.memory(plan, memory_table_, worker_.memory);
+    worker_.pricer.memory(plan, tables_->memory, worker_.memory);
     const double over = most_memory() - limit_;
     if (over > 0.0 && over < result_.nearest_short) {
       result_.nearest_short = over;
@@ -211,10 +253,7 @@ class BlockSearch {
 
   void keep(const ParallelPlan& plan, std::int64_t order) {
     worker_.pricer.cell_times(plan, worker_.times);
-    candidates_.push_back({plan, order, worker_.pricer.lower_bound(plan, worker_.times) + overhead(plan)});
-  }
-  SimTime overhead(const ParallelPlan& plan) const {
-    return core::to_sim_time(setting_.framework_of(plan).step_overhead);
+    candidates_.push_back({plan, order, worker_.pricer.lower_bound(plan, worker_.times) + overhead(setting_, plan), tables_});
   }
 
   // Runs candidates from the smallest bound on; those whose bound is over the last kept plan cannot enter.
@@ -223,12 +262,12 @@ class BlockSearch {
       return std::tie(a.bound, a.order) < std::tie(b.bound, b.order);
     });
     for (const auto& c : candidates_) {
-      if (options_.prune && c.bound > best_.threshold()) {
+      if (prunes(c.bound)) {
         ++result_.pruned;
         continue;
       }
       ++result_.evaluated;
-      const Ranked ranked{c.plan, makespan(c.plan) + overhead(c.plan), number_, c.order};
+      const Ranked ranked{c.plan, makespan(c) + overhead(setting_, c.plan), unit_.number, c.order};
       CORE_ASSERT(ranked.time >= c.bound);
       best_.add(ranked);
       result_.best.push_back(ranked);
@@ -236,77 +275,134 @@ class BlockSearch {
   }
 
   // Makespan from the shortest table that shows the period, or from the whole one.
-  SimTime makespan(const ParallelPlan& plan) {
-    worker_.pricer.cell_times(plan, worker_.times);
-    const auto round = simulator::round_of_short_tables(schedule_, block_.pp, block_.micro_batches);
-    for (std::size_t i = 0;; ++i) {
-      if (i == tables_.size()) tables_.push_back(longer_table(tables_.back().micro_batches));
-      const auto& table = tables_[i];
-      if (table.micro_batches == block_.micro_batches) return worker_.runner.run(table, worker_.times);
-      if (const auto time = worker_.runner.run_periodic(table, round, block_.micro_batches, worker_.times)) return *time;
+  SimTime makespan(const Candidate& c) {
+    worker_.pricer.cell_times(c.plan, worker_.times);
+    const auto& schedule = *core::find_schedule(c.plan.schedule);
+    const auto m = c.plan.micro_batches();
+    const auto round = simulator::round_of_short_tables(schedule, c.plan.pp, m);
+    const auto* table = &c.tables->first;
+    core::ScheduleTable longer;
+    while (true) {
+      if (table->micro_batches == m) return worker_.runner.run(*table, worker_.times);
+      if (const auto time = worker_.runner.run_periodic(*table, round, m, worker_.times)) return *time;
+      const auto missing = m - table->micro_batches;
+      const auto added = std::min(missing, (3 * table->micro_batches + c.plan.pp - 1) / c.plan.pp * c.plan.pp);
+      longer = schedule.table(c.plan.pp, c.plan.vpp, table->micro_batches + added);
+      table = &longer;
     }
-  }
-  core::ScheduleTable longer_table(std::int64_t micro_batches) const {
-    const auto missing = block_.micro_batches - micro_batches;
-    const auto added = std::min(missing, (3 * micro_batches + block_.pp - 1) / block_.pp * block_.pp);
-    return schedule_.table(block_.pp, block_.vpp, micro_batches + added);
   }
 
   const simulator::Setting& setting_;
-  const Block& block_;
-  std::int64_t number_;
+  const Space& space_;
+  const Unit& unit_;
+  const Outlook& outlook_;
   const SearchOptions& options_;
   Worker& worker_;
-  const core::Schedule& schedule_;
   Best best_;
   double limit_;
-  std::vector<core::ScheduleTable> tables_;
-  core::ScheduleTable memory_table_;
+  const Choice* choice_ = nullptr;
+  const core::Schedule* schedule_ = nullptr;
+  const Worker::Tables* tables_ = nullptr;
+  std::int64_t order_ = 0;
   std::vector<Candidate> candidates_;
-  BlockResult result_;
+  UnitResult result_;
   std::int64_t cells_before_ = worker_.runner.cells_run();
 };
 
-// Runs blocks in rounds of a fixed size: what a block must beat is fixed when its round begins, so that the result (and the
-// counts) do not depend on threads.
+// Runs units in rounds of a fixed size, from the smallest bound on: what a unit must beat is fixed when its round begins, so
+// that the result (and the counts) do not depend on threads. When the next bound is over the last kept plan, all that is left is
+// pruned.
 class Search {
  public:
-  Search(const simulator::Setting& setting, const simulator::Bench& bench, const SearchOptions& options)
-      : setting_(setting), options_(options), best_(options.keep),
+  Search(const simulator::Setting& setting, const simulator::Bench& bench, const Space& space, const SearchOptions& options)
+      : setting_(setting), space_(space), options_(options), best_(options.keep),
         workers_([&setting, &bench] { return Worker(setting, bench); }) {}
 
-  void add(const Block& block) {
-    waiting_.push_back(block);
-    if (waiting_.size() == blocks_a_round) run_round();
-  }
-  void run_round() {
-    if (waiting_.empty() || stopped_) return waiting_.clear();
-    std::vector<BlockResult> results(waiting_.size());
-    parallel_for(waiting_.size(), [&](std::size_t i) {
-      results[i] = BlockSearch(setting_, waiting_[i], done_ + static_cast<std::int64_t>(i), best_, options_,
-                               workers_.local()).run();
-    });
-    for (auto& r : results) merge(r);
-    done_ += static_cast<std::int64_t>(waiting_.size());
-    waiting_.clear();
-    if (options_.progress) options_.progress(out_.evaluated + out_.pruned + out_.memory_rejected + out_.dominated);
-    stopped_ = options_.stop && options_.stop();
-  }
-  SearchResult finish(std::int64_t searched, const std::map<std::string, Illegal>& illegal) {
-    run_round();
-    out_.searched = searched;
+  SearchResult run() {
+    look_out();
+    sort();
+    std::size_t next = 0;
+    while (next < order_.size() && !stopped_) {
+      const auto& first = outlooks_[order_[next]];
+      if (first.over > 0.0) break;
+      if (options_.prune && first.least() > best_.threshold()) break;
+      next = run_round(next);
+    }
+    finish_rest(next);
+    out_.searched = space_.searched();
     out_.best = best_.plans();
     if (out_.memory_rejected > 0 && nearest_) {
       out_.rejected.push_back({"memory", out_.memory_rejected, core::to_text(*nearest_), nearest_short_ / core::gibibyte});
     }
-    for (const auto& [reason, entry] : illegal) out_.rejected.push_back({reason, entry.count, entry.example, 0.0});
+    for (const auto& [reason, entry] : space_.illegal()) out_.rejected.push_back({reason, entry.count, entry.example, 0.0});
     return std::move(out_);
   }
 
  private:
-  static constexpr std::size_t blocks_a_round = 16;
+  static constexpr std::size_t units_a_round = 16, units_a_look = 64;
 
-  void merge(BlockResult& r) {
+  void look_out() {
+    const auto& units = space_.units();
+    outlooks_.resize(units.size());
+    parallel_for((units.size() + units_a_look - 1) / units_a_look, [&](std::size_t chunk) {
+      auto& worker = workers_.local();
+      const auto end = std::min(units.size(), (chunk + 1) * units_a_look);
+      for (auto i = chunk * units_a_look; i < end; ++i) outlooks_[i] = outlook_of(units[i], worker);
+    });
+  }
+  Outlook outlook_of(const Unit& unit, Worker& worker) const {
+    Outlook out;
+    out.over = worker.pricer.resident_at_least(unit.plan) - setting_.cluster.gpu.memory_usable.value;
+    if (out.over > 0.0) return out;
+    auto plan = unit.plan;
+    plan.recompute = space_.axes().recompute.front().kind;
+    plan.recompute_modules = space_.axes().recompute.front().modules;
+    plan.recompute_layers = plan.recompute == Recompute::full ? 1 : 0;  // any number of layers
+    const auto bound = worker.pricer.work_bound(plan);
+    out.plain = bound.plain + overhead(setting_, plan), out.paired = bound.paired + overhead(setting_, plan);
+    return out;
+  }
+  // Units that may fit by their bound; then those that cannot, by what they lack.
+  void sort() {
+    const auto& choices = [&](std::size_t i) -> const auto& { return space_.choices(space_.units()[i]); };
+    for (std::size_t i = 0; i < outlooks_.size(); ++i) {
+      order_.push_back(i);
+      const bool pairs = std::any_of(choices(i).begin(), choices(i).end(), [](const Choice& c) {
+        return core::find_schedule(c.schedule)->pairs;
+      });
+      if (!pairs) outlooks_[i].paired = outlooks_[i].plain;
+    }
+    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+      const auto &x = outlooks_[a], &y = outlooks_[b];
+      return std::make_tuple(std::max(0.0, x.over), x.least(), a) < std::make_tuple(std::max(0.0, y.over), y.least(), b);
+    });
+  }
+  std::size_t run_round(std::size_t begin) {
+    const auto end = std::min(order_.size(), begin + units_a_round);
+    std::vector<UnitResult> results(end - begin);
+    parallel_for(results.size(), [&](std::size_t i) {
+      const auto unit = order_[begin + i];
+      workers_.local().forget_tables();
+      results[i] = UnitSearch(setting_, space_, space_.units()[unit], outlooks_[unit], best_, options_, workers_.local()).run();
+    });
+    for (auto& r : results) merge(r);
+    if (options_.progress) options_.progress(out_.evaluated + out_.pruned + out_.memory_rejected + out_.dominated);
+    stopped_ = options_.stop && options_.stop();
+    return end;
+  }
+  // Units that were not looked into: their bound is too high, or none of their plans fits. Where nothing has fitted, the nearest
+  // misses are looked into all the same.
+  void finish_rest(std::size_t next) {
+    while (next < order_.size() && !stopped_ && best_.plans().empty() && outlooks_[order_[next]].over < nearest_short_) {
+      next = run_round(next);
+    }
+    for (; next < order_.size(); ++next) {
+      const auto plans = space_.plans_of(space_.units()[order_[next]]);
+      (outlooks_[order_[next]].over > 0.0 ? out_.memory_rejected : out_.pruned) += plans;
+    }
+  }
+
+  void merge(UnitResult& r) {
     for (auto& plan : r.best) best_.add(std::move(plan));
     out_.evaluated += r.evaluated;
     out_.pruned += r.pruned;
@@ -317,11 +413,12 @@ class Search {
   }
 
   const simulator::Setting& setting_;
+  const Space& space_;
   const SearchOptions& options_;
   Best best_;
   tbb::enumerable_thread_specific<Worker> workers_;
-  std::vector<Block> waiting_;
-  std::int64_t done_ = 0;
+  std::vector<Outlook> outlooks_;   // by unit
+  std::vector<std::size_t> order_;  // units, most promising first
   bool stopped_ = false;
   SearchResult out_;
   double nearest_short_ = std::numeric_limits<double>::infinity();
@@ -339,10 +436,8 @@ SearchResult search(const simulator::Setting& setting,
   if (options.threads > 0) {
     control.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(options.threads));
   }
-  Search run(setting, bench, options);
-  std::map<std::string, Illegal> illegal;
-  const auto searched = for_each_block(question, axes, illegal, [&](const Block& block) { run.add(block); });
-  return run.finish(searched, illegal);
+  const Space space(question, axes);
+  return Search(setting, bench, space, options).run();
 }
 
 }  // namespace planner

@@ -33,11 +33,11 @@ struct Rejection {
 struct SearchResult {
   std::int64_t searched = 0;      // legal plans
   std::int64_t evaluated = 0;     // run by the engine at cell grain
-  std::int64_t pruned = 0;        // fit, and a lower bound of their time is over the time of the last plan kept
+  std::int64_t pruned = 0;        // a lower bound of their time is over the time of the last plan kept, fit they or not
   std::int64_t dominated = 0;     // recompute more than a plan that fits and is otherwise the same
   std::int64_t memory_rejected = 0;
   std::int64_t cells = 0;         // schedule cells run
-  std::int64_t feasible() const { return evaluated + pruned; }
+  std::int64_t feasible() const { return evaluated; }  // that were seen to fit
   std::vector<Ranked> best;       // sorted, at most `keep`
   std::vector<Rejection> rejected;
 };

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <tuple>
 
 #include "core/error.h"
 #include "core/plan/dimension.h"
@@ -29,11 +27,28 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return out;
 }
 
-bool fixes(const Question& q, std::string_view key) {
-  return std::find(q.fixed.keys.begin(), q.fixed.keys.end(), key) != q.fixed.keys.end();
+bool fixes(const Question& q, std::string_view key) { return q.fixed.has(key); }
+
+// Routed experts of the model; 0 = none.
+std::int64_t experts_of(const core::ModelSpec& model) {
+  for (const auto& layer : model.kinds) {
+    for (const auto& block : layer.blocks) {
+      if (block.kind == "moe") return block.shape.at("experts");
+    }
+  }
+  return 0;
 }
 
-// A short name for a reason, so that like ones are counted together: what stands before its first number.
+bool has_block(const core::ModelSpec& model, std::string_view kind) {
+  for (const auto& layer : model.kinds) {
+    for (const auto& block : layer.blocks) {
+      if (block.kind == kind) return true;
+    }
+  }
+  return false;
+}
+
+// A short name for a reason, so that like ones are counted together: numbers become N.
 std::string kind_of(const std::string& dimension, const std::string& reason) {
   std::string words;
   for (const char c : reason) {
@@ -46,163 +61,232 @@ std::string kind_of(const std::string& dimension, const std::string& reason) {
   return dimension + ": " + words;
 }
 
-class Walk {
- public:
-  Walk(const Question& q, const Axes& axes, std::map<std::string, Illegal>& illegal,
-       const std::function<void(const Block&)>& visit)
-      : q_(q), axes_(axes), illegal_(illegal), visit_(visit) {}
-
-  std::int64_t run() {
-    for (const auto pp : axes_.pp) {
-      for (const auto& schedule : axes_.schedules) {
-        const auto stages = core::find_schedule(schedule)->stages_a_rank;
-        const auto fixed = std::vector{stages.value_or(1)};
-        for (const auto vpp : stages ? fixed : axes_.vpp) walk_schedule(pp, vpp, schedule);
-      }
-    }
-    return legal_;
+std::vector<std::string> schedules_of(const Question& q, bool has_experts) {
+  if (q.fixed.has_schedule) return {q.fixed.plan.schedule};
+  std::vector<std::string> out;
+  for (const auto* s : core::schedules::all()) {
+    const bool overlaps_experts = s->pairs && s->placement == core::Placement::loop;
+    if (overlaps_experts && !has_experts) continue;
+    const auto stages = s->stages_a_rank;
+    if (fixes(q, "vpp") && stages && *stages != q.fixed.plan.vpp) continue;
+    if (fixes(q, "vpp") && !stages && q.fixed.plan.vpp == 1) continue;
+    out.emplace_back(s->name);
   }
+  return out;
+}
 
- private:
-  // Groups what shares a number of micro-batches, so that its table is written once.
-  void walk_schedule(std::int64_t pp, std::int64_t vpp, const std::string& schedule) {
-    std::map<std::int64_t, Block> blocks;
-    for (const auto tp : axes_.tp) {
-      if (q_.gpus % (tp * pp) != 0) continue;
-      const auto dp = q_.gpus / (tp * pp);
-      if (fixes(q_, "dp") && q_.fixed.plan.dp != dp) continue;
-      for (const auto mb : axes_.micro_batch) walk_shape(tp, pp, vpp, dp, mb, schedule, blocks);
-    }
-    for (const auto& [m, block] : blocks) visit_(block);
-  }
+std::vector<Sharding> shardings_of(const Question& q) {
+  if (q.fixed.has_zero) return {{q.fixed.plan.zero, false}};
+  return {{0, false}, {1, false}, {2, false}, {3, false}, {3, true}};
+}
 
-  void walk_shape(std::int64_t tp, std::int64_t pp, std::int64_t vpp, std::int64_t dp, std::int64_t mb,
-                  const std::string& schedule, std::map<std::int64_t, Block>& blocks) {
-    ParallelPlan plan = q_.fixed.plan;
-    plan.tp = tp, plan.pp = pp, plan.vpp = vpp, plan.dp = dp;
-    plan.micro_batch = mb;
-    plan.global_batch = q_.global_batch;
-    plan.schedule = schedule;
-    plan.recipe = q_.recipe;
-    for (const bool sp : axes_.sp) {
-      if (sp && tp == 1) continue;
-      plan.sp = sp;
-      for (const auto& layout : layouts_of(plan)) {
-        plan.layout = layout.first;
-        plan.layers = layout.second;
-        if (const auto reason = why_not(plan)) {
-          auto& entry = illegal_[*reason];
-          if (entry.count++ == 0) entry.example = core::to_text(plan);
-          continue;
-        }
-        auto& block = blocks[plan.micro_batches()];
-        if (block.families.empty()) {
-          block.schedule = schedule, block.pp = pp, block.vpp = vpp, block.micro_batches = plan.micro_batches();
-        }
-        add_families(plan, block);
-      }
-    }
-  }
-
-  // Distinct layouts: both where layers divide and the slots differ.
-  std::vector<std::pair<Layout, std::vector<std::int64_t>>> layouts_of(const ParallelPlan& plan) const {
-    if (q_.fixed.has_layout) return {{q_.fixed.plan.layout, q_.fixed.plan.layers}};
-    std::vector<std::pair<Layout, std::vector<std::int64_t>>> out;
-    const auto layers = q_.model->layers();
-    const bool even = layers % plan.stages() == 0;
-    for (const auto layout : axes_.layouts) {
-      if (layout == Layout::even && (even || axes_.layouts.size() == 1)) out.push_back({layout, {}});
-      if (layout == Layout::slots && plan.stages() > 1) out.push_back({layout, {}});
-    }
-    if (out.empty()) out.push_back({Layout::even, {}});
-    return out;
-  }
-
-  std::optional<std::string> why_not(const ParallelPlan& plan) const {
-    for (const auto* dimension : core::dimensions::all()) {
-      if (const auto reason = dimension->why_not(*q_.model, plan, q_.seq)) return kind_of(std::string(dimension->name), *reason);
-    }
-    if (plan.sp && q_.seq % plan.tp != 0) return "sp: the sequence does not divide by tp";
-    const auto* schedule = core::find_schedule(plan.schedule);
-    CORE_ASSERT(schedule != nullptr);
-    if (const auto reason = schedule->why_not(plan.pp, plan.vpp, plan.micro_batches())) {
-      return kind_of("schedule", *reason);
-    }
-    return std::nullopt;
-  }
-
-  void add_families(const ParallelPlan& legal, Block& block) {
-    const auto layers = core::layers_of_stages(legal, q_.model->layers());
-    const auto most = *std::max_element(layers.begin(), layers.end());
-    for (const auto zero : axes_.zero) {
-      if (zero > 0 && legal.dp == 1) continue;  // the same plan as zero=0
-      for (const auto recompute : axes_.recompute) {
-        ParallelPlan plan = legal;
-        plan.zero = zero;
-        plan.recompute = recompute;
-        if (fixes(q_, "recompute")) {
-          plan.recompute_layers = q_.fixed.plan.recompute_layers;
-          add(block, {plan, 0});
-          continue;
-        }
-        plan.recompute_layers = 0;
-        add(block, {plan, 0});
-        if (recompute == Recompute::full && axes_.partial_recompute && most > 1) {
-          plan.recompute_layers = 1;
-          add(block, {plan, most});
-        }
-      }
-    }
-  }
-  void add(Block& block, Family family) {
-    legal_ += family.plans();
-    block.families.push_back(std::move(family));
-  }
-
-  const Question& q_;
-  const Axes& axes_;
-  std::map<std::string, Illegal>& illegal_;
-  const std::function<void(const Block&)>& visit_;
-  std::int64_t legal_ = 0;
-};
+std::vector<RecomputeChoice> recompute_of(const Question& q) {
+  if (fixes(q, "recompute")) return {{q.fixed.plan.recompute, q.fixed.plan.recompute_modules}};
+  // What costs little time: norms and activations, and the up-projections of latent attention (arXiv 2412.19437, section
+  // 3.2.3); then the dense and expert feed-forwards too.
+  core::Modules cheap = core::modules::norm | core::modules::activation;
+  if (has_block(*q.model, "mla")) cheap |= core::modules::mla_up;
+  std::vector<RecomputeChoice> out = {{Recompute::none, 0}, {Recompute::selective, 0}, {Recompute::modules, cheap}};
+  if (experts_of(*q.model) > 0) out.push_back({Recompute::modules, cheap | core::modules::moe});
+  out.push_back({Recompute::full, 0});
+  return out;
+}
 
 }  // namespace
 
 Axes axes_of(const Question& q) {
   const auto& fixed = q.fixed.plan;
-  const auto layers = q.model->layers();
+  const auto layers = q.model->layers(), experts = experts_of(*q.model);
+  const auto one = std::vector<std::int64_t>{1};
   Axes axes;
   axes.tp = fixes(q, "tp") ? std::vector{fixed.tp} : divisors(q.gpus);
   axes.sp = fixes(q, "sp") ? std::vector<bool>{fixed.sp} : std::vector<bool>{false, true};
+  axes.cp = fixes(q, "cp") ? std::vector{fixed.cp} : divisors(q.gpus);
+  axes.cp_kinds = fixes(q, "cp") ? std::vector{fixed.cp_kind}
+                                 : std::vector{core::ContextParallel::ring, core::ContextParallel::all_gather,
+                                               core::ContextParallel::ulysses};
   axes.pp = fixes(q, "pp") ? std::vector{fixed.pp} : divisors(q.gpus);
   std::erase_if(axes.pp, [&](std::int64_t pp) { return pp > layers + 2; });
+  axes.ep = fixes(q, "ep") ? std::vector{fixed.ep} : experts > 0 ? divisors(experts) : one;
+  axes.etp = fixes(q, "etp") ? std::vector{fixed.etp} : experts > 0 ? std::vector<std::int64_t>{1, 0} : one;
   axes.micro_batch = fixes(q, "mb") ? std::vector{fixed.micro_batch} : divisors(q.global_batch);
-  for (const auto* s : core::schedules::all()) {
-    // Tables with other cells cannot be shortened yet, so that searching them takes long: only when asked for.
-    if (!s->splits_backward && !s->pairs) axes.schedules.emplace_back(s->name);
-  }
-  if (q.fixed.has_schedule) axes.schedules = {fixed.schedule};
+  axes.schedules = schedules_of(q, experts > 0);
   if (fixes(q, "vpp")) {
     axes.vpp = {fixed.vpp};
-    if (!q.fixed.has_schedule) axes.schedules = fixed.vpp > 1 ? std::vector<std::string>{"interleaved"}
-                                                              : std::vector<std::string>{"1f1b", "gpipe"};
   } else {
-    // A chunk of the interleaved schedule has a layer at least, the embedding's and the output's excepted.
+    // A virtual stage has a layer at least, the embedding's and the output's excepted.
     for (std::int64_t v = 2; v <= (layers + 2) / 2; ++v) axes.vpp.push_back(v);
   }
   axes.layouts = {Layout::even, Layout::slots};
-  axes.zero = q.fixed.has_zero ? std::vector{fixed.zero} : std::vector{0, 1, 2, 3};
-  axes.recompute = fixes(q, "recompute")
-                       ? std::vector{fixed.recompute}
-                       : std::vector{Recompute::none, Recompute::selective, Recompute::full};
+  axes.shardings = shardings_of(q);
+  axes.recompute = recompute_of(q);
   return axes;
 }
 
-std::int64_t for_each_block(const Question& question,
-                            const Axes& axes,
-                            std::map<std::string, Illegal>& illegal,
-                            const std::function<void(const Block&)>& visit) {
-  return Walk(question, axes, illegal, visit).run();
+Space::Space(const Question& question, const Axes& axes)
+    : q_(question), axes_(axes), has_experts_(experts_of(*question.model) > 0) {
+  walk();
+}
+
+void Space::refuse(const std::string& dimension, const std::string& reason, const ParallelPlan& plan, std::int64_t count) {
+  auto& entry = illegal_[kind_of(dimension, reason)];
+  if (entry.count == 0) entry.example = core::to_text(plan);
+  entry.count += count;
+}
+
+void Space::walk() {
+  ParallelPlan plan = q_.fixed.plan;
+  plan.global_batch = q_.global_batch;
+  plan.recipe = q_.recipe;
+  for (const auto pp : axes_.pp) {
+    for (const auto tp : axes_.tp) {
+      for (const auto cp : axes_.cp) {
+        if (q_.gpus % (tp * pp * cp) != 0) continue;
+        plan.pp = pp, plan.tp = tp, plan.cp = cp, plan.vpp = 1;
+        plan.dp = q_.gpus / (tp * pp * cp);
+        if (fixes(q_, "dp") && q_.fixed.plan.dp != plan.dp) continue;
+        walk_degrees(plan);
+      }
+    }
+  }
+}
+
+void Space::walk_degrees(ParallelPlan plan) {
+  const std::vector<core::ContextParallel> one{core::ContextParallel::ring};
+  for (const auto kind : plan.cp > 1 ? axes_.cp_kinds : one) {
+    plan.cp_kind = kind;
+    if (plan.cp == 1) plan.cp_balanced = true;
+    for (const bool sp : axes_.sp) {
+      if (sp && plan.tp == 1) continue;
+      plan.sp = sp;
+      walk_experts(plan);
+    }
+  }
+}
+
+void Space::walk_experts(ParallelPlan plan) {
+  for (const auto ep : axes_.ep) {
+    for (const auto etp : axes_.etp) {
+      if (etp == 0 && plan.tp == 1) continue;  // the same plan as etp=1
+      plan.ep = ep, plan.etp = etp == 0 ? plan.tp : etp;
+      walk_micro_batches(plan);
+    }
+  }
+}
+
+void Space::walk_micro_batches(ParallelPlan plan) {
+  for (const auto mb : axes_.micro_batch) {
+    plan.micro_batch = mb;
+    plan.zero = 0, plan.shard = {};
+    if (legal(plan)) walk_shardings(plan);
+  }
+}
+
+// All but layouts, schedules and sharding.
+bool Space::legal(const ParallelPlan& plan) {
+  for (const auto* dimension : core::dimensions::all()) {
+    if (dimension->name == "pp" || dimension->name == "zero") continue;
+    if (const auto reason = dimension->why_not(*q_.model, plan, q_.seq)) {
+      refuse(std::string(dimension->name), *reason, plan);
+      return false;
+    }
+  }
+  if (plan.sp && q_.seq % plan.tp != 0) {
+    refuse("sp", "the sequence does not divide by tp", plan);
+    return false;
+  }
+  return true;
+}
+
+void Space::walk_shardings(const ParallelPlan& legal) {
+  const bool shared = legal.replicas() > 1 || (has_experts_ && legal.expert_replicas() > 1);
+  for (const auto& sharding : axes_.shardings) {
+    if (sharding.zero > 0 && !shared && !q_.fixed.has_zero) continue;  // the same plan as zero=0
+    ParallelPlan plan = legal;
+    plan.zero = sharding.zero;
+    if (q_.fixed.has_zero) plan.shard = q_.fixed.plan.shard;
+    if (sharding.in_node) {
+      const auto in_node = std::max<std::int64_t>(1, std::min(plan.replicas(), q_.gpus_per_node / plan.tp));
+      if (in_node <= 1 || in_node >= plan.replicas() || plan.replicas() % in_node != 0 || has_experts_) continue;
+      plan.shard = {in_node, in_node, in_node};
+    }
+    const auto key = key_of(plan);
+    if (!choices_.contains(key)) add_choices(plan);
+    for (const auto& [reason, entry] : illegal_choices_[key]) {
+      auto& sum = illegal_[reason];
+      if (sum.count == 0) sum.example = entry.example;
+      sum.count += entry.count;
+    }
+    if (choices_[key].empty()) continue;
+    units_.push_back({plan, static_cast<std::int64_t>(units_.size())});
+    searched_ += plans_of(units_.back());
+  }
+}
+
+// What schedules and layouts are legal for depends on no other degree.
+Space::ChoiceKey Space::key_of(const ParallelPlan& plan) const {
+  return {plan.pp, plan.micro_batches(), plan.zero >= 2, plan.zero >= 3};
+}
+
+void Space::add_choices(const ParallelPlan& unit) {
+  const auto key = key_of(unit);
+  auto& out = choices_[key];
+  const auto layers = q_.model->layers();
+  for (const auto& name : axes_.schedules) {
+    const auto* schedule = core::find_schedule(name);
+    const auto fixed = std::vector{schedule->stages_a_rank.value_or(1)};
+    for (const auto vpp : schedule->stages_a_rank ? fixed : axes_.vpp) {
+      ParallelPlan plan = unit;
+      plan.schedule = name, plan.vpp = vpp;
+      std::vector<std::pair<Layout, std::vector<std::int64_t>>> layouts;
+      if (q_.fixed.has_layout) {
+        layouts.push_back({q_.fixed.plan.layout, q_.fixed.plan.layers});
+      } else {
+        for (const auto layout : axes_.layouts) {
+          if (layout == Layout::even && (layers % plan.stages() == 0 || axes_.layouts.size() == 1)) layouts.push_back({layout, {}});
+          if (layout == Layout::slots && plan.stages() > 1) layouts.push_back({layout, {}});
+        }
+        if (layouts.empty()) layouts.push_back({Layout::even, {}});
+      }
+      for (const auto& [layout, given] : layouts) {
+        plan.layout = layout, plan.layers = given;
+        if (const auto reason = core::why_not(*q_.model, plan, q_.gpus, q_.seq)) {
+          auto& entry = illegal_choices_[key][kind_of("schedule", *reason)];
+          if (entry.count++ == 0) entry.example = core::to_text(plan);
+          continue;
+        }
+        const auto sizes = core::layers_of_stages(plan, layers);
+        out.push_back({name, vpp, layout, given, *std::max_element(sizes.begin(), sizes.end())});
+      }
+    }
+  }
+}
+
+const std::vector<Choice>& Space::choices(const Unit& unit) const { return choices_.at(key_of(unit.plan)); }
+
+ParallelPlan Space::plan_of(const Unit& unit, const Choice& choice, const RecomputeChoice& recompute) const {
+  ParallelPlan plan = unit.plan;
+  plan.schedule = choice.schedule, plan.vpp = choice.vpp;
+  plan.layout = choice.layout, plan.layers = choice.layers;
+  plan.recompute = recompute.kind, plan.recompute_modules = recompute.modules;
+  plan.recompute_layers = fixes(q_, "recompute") ? q_.fixed.plan.recompute_layers : 0;
+  return plan;
+}
+
+bool Space::partial() const {
+  if (!axes_.partial_recompute || fixes(q_, "recompute")) return false;
+  return std::any_of(axes_.recompute.begin(), axes_.recompute.end(),
+                     [](const RecomputeChoice& r) { return r.kind == Recompute::full; });
+}
+
+std::int64_t Space::plans_of(const Choice& choice) const {
+  return static_cast<std::int64_t>(axes_.recompute.size()) + (partial() ? choice.most_layers - 1 : 0);
+}
+
+std::int64_t Space::plans_of(const Unit& unit) const {
+  std::int64_t sum = 0;
+  for (const auto& choice : choices(unit)) sum += plans_of(choice);
+  return sum;
 }
 
 }  // namespace planner

@@ -3,22 +3,39 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/plan/plan.h"
 
 namespace planner {
 
+// How states are shared out: a level of ZeRO, over all replicas or over those of a node (HSDP).
+struct Sharding {
+  int zero = 0;
+  bool in_node = false;
+  bool operator==(const Sharding&) const = default;
+};
+
+// Recompute that a search tries: a kind, and for modules which.
+struct RecomputeChoice {
+  core::Recompute kind = core::Recompute::none;
+  core::Modules modules = 0;
+  bool operator==(const RecomputeChoice&) const = default;
+};
+
 // The combinations that a search tries: every axis with the values it may take. What the question fixes has one value.
 struct Axes {
-  std::vector<std::int64_t> tp, pp, micro_batch;
+  std::vector<std::int64_t> tp, cp, pp, ep, etp, micro_batch;  // etp: 0 stands for "as tp"
+  std::vector<core::ContextParallel> cp_kinds;
   std::vector<bool> sp;
   std::vector<std::string> schedules;
-  std::vector<std::int64_t> vpp;       // of the interleaved schedule
+  std::vector<std::int64_t> vpp;       // of the schedules that leave it open
   std::vector<core::Layout> layouts;
-  std::vector<int> zero;
-  std::vector<core::Recompute> recompute;
+  std::vector<Sharding> shardings;
+  std::vector<RecomputeChoice> recompute;
   bool partial_recompute = true;       // full recompute on the first n layers of each stage, every n
 };
 
@@ -27,18 +44,12 @@ struct Question {
   std::int64_t gpus = 0, global_batch = 0, seq = 0;
   std::string recipe;
   core::PlanText fixed;  // settings given with --fix; its keys are held at its values
+  std::int64_t gpus_per_node = 8;
 };
 
-// All values: tp and pp divide the GPUs, micro-batches divide the batch, vpp up to the layers of a stage.
+// All values: tp, cp and pp divide the GPUs, ep the experts, micro-batches the batch, vpp up to the layers of a stage.
+// Schedules made to overlap all-to-alls are tried for models with experts.
 Axes axes_of(const Question& question);
-
-// Plans that differ only in how many layers they recompute in full: n = 1, 2, ... up to the largest stage (which is plain
-// full recompute, n = 0). The search finds the least n that fits; more of the same only costs time.
-struct Family {
-  core::ParallelPlan plan;       // recompute as in the family
-  std::int64_t most_layers = 0;  // > 0: partial full recompute with 1 .. most_layers - 1 layers
-  std::int64_t plans() const { return most_layers > 0 ? most_layers - 1 : 1; }
-};
 
 // Counts of combinations that cannot run, by reason, with an example.
 struct Illegal {
@@ -46,18 +57,57 @@ struct Illegal {
   std::string example;
 };
 
-// Everything that shares one schedule table: pipeline sizes and number of micro-batches.
-struct Block {
-  std::string schedule;
-  std::int64_t pp = 1, vpp = 1, micro_batches = 1;
-  std::vector<Family> families;
+// A legal combination of degrees, micro-batch and sharding: everything but schedule, layout and recompute.
+struct Unit {
+  core::ParallelPlan plan;
+  std::int64_t number = 0;  // in the order of the walk
 };
 
-// Walks the legal families block by block, in a fixed order. Returns how many plans are legal; illegal combinations are
-// counted by kind of reason.
-std::int64_t for_each_block(const Question& question,
-                            const Axes& axes,
-                            std::map<std::string, Illegal>& illegal,
-                            const std::function<void(const Block&)>& visit);
+// A schedule and layout that a unit can run.
+struct Choice {
+  std::string schedule;
+  std::int64_t vpp = 1;
+  core::Layout layout = core::Layout::even;
+  std::vector<std::int64_t> layers;  // layout given
+  std::int64_t most_layers = 1;      // of a virtual stage
+};
+
+class Space {
+ public:
+  Space(const Question& question, const Axes& axes);
+
+  const std::vector<Unit>& units() const { return units_; }
+  const std::vector<Choice>& choices(const Unit& unit) const;
+  core::ParallelPlan plan_of(const Unit& unit, const Choice& choice, const RecomputeChoice& recompute) const;
+  // Plans of a choice that differ in recompute only, full recompute on 1 .. most_layers - 1 layers included.
+  std::int64_t plans_of(const Choice& choice) const;
+  std::int64_t plans_of(const Unit& unit) const;
+  std::int64_t searched() const { return searched_; }
+  const std::map<std::string, Illegal>& illegal() const { return illegal_; }
+  const Axes& axes() const { return axes_; }
+  // Partial full recompute is tried.
+  bool partial() const;
+
+ private:
+  using ChoiceKey = std::tuple<std::int64_t, std::int64_t, bool, bool>;  // pp, micro-batches, what shards
+  void walk();
+  void walk_degrees(core::ParallelPlan plan);
+  void walk_experts(core::ParallelPlan plan);
+  void walk_micro_batches(core::ParallelPlan plan);
+  void walk_shardings(const core::ParallelPlan& plan);
+  bool legal(const core::ParallelPlan& plan);
+  void refuse(const std::string& dimension, const std::string& reason, const core::ParallelPlan& plan, std::int64_t count = 1);
+  ChoiceKey key_of(const core::ParallelPlan& plan) const;
+  void add_choices(const core::ParallelPlan& plan);
+
+  const Question& q_;
+  Axes axes_;
+  bool has_experts_ = false;
+  std::vector<Unit> units_;
+  std::map<ChoiceKey, std::vector<Choice>> choices_;
+  std::map<ChoiceKey, std::map<std::string, Illegal>> illegal_choices_;
+  std::map<std::string, Illegal> illegal_;
+  std::int64_t searched_ = 0;
+};
 
 }  // namespace planner

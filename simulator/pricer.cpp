@@ -676,6 +676,61 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
   return bound + (plan.post_validation ? 0 : times.norm + slowest_optimizer);
 }
 
+Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
+  const auto& bodies = priced(plan);
+  WorkBound sum;
+  const auto add = [&](const BodyPrice& body) {
+    const auto& f = body.parts[index_of(Part::forward)];
+    const auto& b = body.parts[index_of(Part::backward)];
+    const auto& i = body.parts[index_of(Part::input_gradient)];
+    const auto& w = body.parts[index_of(Part::weight_gradient)];
+    sum.plain += f.time + std::min(b.time, i.time + w.time);
+    sum.paired += f.kernels + std::min(b.kernels, i.kernels + w.kernels);
+  };
+  // Where only some layers are recomputed, none is the least.
+  const auto mode = index_of(plan.recompute_layers > 0 ? Recompute::none : plan.recompute);
+  add(bodies.embedding);
+  add(bodies.output);
+  for (std::int64_t i = 0; i < setting_.model.layers(); ++i) {
+    const auto kind = setting_.model.layer_kind[static_cast<std::size_t>(i)];
+    const bool high = setting_.recipe.keeps_high(i, setting_.model.layers());
+    add((high ? bodies.high_kinds : bodies.kinds)[kind][mode]);
+  }
+  for (const auto& module : bodies.mtp) add(module[mode]);
+  const auto m = plan.micro_batches();
+  return {m * (sum.plain / plan.pp), m * (sum.paired / plan.pp)};
+}
+
+double Pricer::resident_at_least(const core::ParallelPlan& plan) {
+  const auto& framework = setting_.framework_of(plan);
+  const auto [found, added] =
+      whole_.try_emplace({plan.tp, plan.ep, plan.etp, &framework == &setting_.sharded_framework});
+  if (added) {
+    auto small = plan;
+    small.cp = small.dp = small.micro_batch = small.global_batch = 1;
+    auto context = core::body_context(small, setting_.recipe, framework, setting_.model, setting_.seq, setting_.attention);
+    const auto bodies = core::bodies_of(setting_.model, context);
+    auto& whole = found->second;
+    const auto add = [&](const core::Body& body) {
+      whole.all += body.elements();
+      whole.gemm += {body.gemm_parameters, body.expert_gemm_parameters};
+    };
+    add(bodies.embedding);
+    add(bodies.output);
+    for (std::int64_t i = 0; i < setting_.model.layers(); ++i) {
+      const auto kind = setting_.model.layer_kind[static_cast<std::size_t>(i)];
+      const bool high = setting_.recipe.keeps_high(i, setting_.model.layers());
+      add((high ? bodies.high_kinds : bodies.kinds)[kind]);
+    }
+    for (const auto& module : bodies.mtp) add(module);
+  }
+  const auto share = found->second.share(static_cast<double>(plan.pp));
+  double bytes = 0.0;
+  for (const auto term : core::resident_memory(share, plan, setting_.recipe, framework)) bytes += static_cast<double>(term);
+  // Each term is rounded up to a block.
+  return bytes - static_cast<double>(core::memory_terms) * framework.allocation_unit.value;
+}
+
 SimTime Pricer::kernels_of(std::size_t stage, Part part) const {
   SimTime sum = 0;
   for (const auto& run : stages_[stage].runs) sum += run.count * run.body->parts[index_of(part)].kernels;

@@ -115,6 +115,16 @@ class Pricer {
 
   void cell_times(const core::ParallelPlan& plan, CellTimes& out);
 
+  // Lower bounds that hold for every schedule, layout and sharding traffic of a plan's degrees, micro-batch and recompute: the
+  // work of all micro-batches shared out evenly over the pipeline ranks; `paired` counts kernels only, since overlap can hide
+  // the rest.
+  struct WorkBound {
+    core::SimTime plain = 0, paired = 0;
+  };
+  WorkBound work_bound(const core::ParallelPlan& plan);
+  // The least that the fullest rank holds all through the step, whatever the layout, in bytes. Prices nothing.
+  double resident_at_least(const core::ParallelPlan& plan);
+
   // A lower bound of the makespan at cell grain: for each rank, the way of the first micro-batch to it, its own work,
   // the way of the last gradient from it, and the optimizer. Holds for any order of cells.
   core::SimTime lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const;
@@ -182,6 +192,7 @@ class Pricer {
   std::vector<Stage> stages_;
   std::vector<const BodyPrice*> expanded_;
   std::vector<core::CellMemory> cells_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, core::RankParameters> whole_;  // of all stages
   BodyPrice output_;  // with the copy of a tied table where there is one
 };
 
