@@ -113,7 +113,11 @@ std::vector<Ranked> better_plans(const simulator::Setting& setting,
                                  const simulator::Bench& bench,
                                  const simulator::StepReport& report) {
   const auto& plan = report.plan;
-  const Question question{&setting.model, plan.gpus(), plan.global_batch, setting.seq, plan.recipe, {}};
+  Question question;
+  question.model = &setting.model;
+  question.gpus = plan.gpus(), question.global_batch = plan.global_batch, question.seq = setting.seq;
+  question.recipe = plan.recipe;
+  question.gpus_per_node = gpus_together(setting);
   SearchOptions options;
   options.keep = 3;
   auto best = search(setting, bench, question, axes_of(question), options).best;

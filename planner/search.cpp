@@ -5,9 +5,11 @@
 #include <tbb/global_control.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "core/error.h"
@@ -25,40 +27,67 @@ SimTime overhead(const simulator::Setting& setting, const ParallelPlan& plan) {
   return core::to_sim_time(setting.framework_of(plan).step_overhead);
 }
 
-// The programs of a table up to the end of the second round of their steady state. What is in flight later is no more:
-// rounds repeat, and the cool-down only frees.
-core::ScheduleTable until_steady(const core::ScheduleTable& table, const core::Schedule& schedule, std::int64_t micro_batches) {
-  auto out = table;
-  const auto round = simulator::round_of_short_tables(schedule, table.pp, micro_batches);
-  if (round == 0) return out;
+// What of a schedule's table memory depends on: its warm-up and two rounds of its steady state. What is in flight later is no
+// more: rounds repeat, and the cool-down only frees.
+core::ScheduleTable memory_table(const core::Schedule& schedule, std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches) {
+  const auto round = core::steady_round(schedule, pp, micro_batches);
+  if (round == 0) return schedule.table(pp, vpp, micro_batches);
+  const auto step = std::lcm(round, std::lcm(pp, std::int64_t{2}));
+  const auto enough = 4 * pp + 6 * round;
+  auto out = schedule.table(pp, vpp, micro_batches - std::max<std::int64_t>(0, micro_batches - enough) / step * step);
+  if (simulator::round_of_short_tables(schedule, pp, micro_batches) == 0) return out;
   for (auto& rank : out.ranks) {
     const auto first_backward = std::find_if(rank.begin(), rank.end(), [](const core::Action& a) {
       return a.kind != core::Action::Kind::forward;
     });
-    const auto end = (first_backward - rank.begin()) + 4 * round * table.vpp;
+    const auto end = (first_backward - rank.begin()) + 4 * round * out.vpp;
     if (end < static_cast<std::ptrdiff_t>(rank.size())) rank.resize(static_cast<std::size_t>(end));
+  }
+  return out;
+}
+
+// Most micro-batches of all its stages together that a rank has forward done and not backward.
+std::vector<std::int64_t> most_in_flight_of_ranks(const core::ScheduleTable& table) {
+  std::vector<std::int64_t> out;
+  for (const auto& rank : table.ranks) {
+    std::int64_t now = 0, most = 0;
+    for (const auto& a : rank) {
+      if (a.kind == core::Action::Kind::forward) most = std::max(most, ++now);
+      else if (a.kind != core::Action::Kind::weight_gradient) --now;
+    }
+    out.push_back(most);
   }
   return out;
 }
 
 // What a thread keeps between units.
 struct Worker {
-  // A table that shows the schedule's steady state, and what of it memory depends on.
+  // What of a table memory depends on, and one that shows the steady state where it shows, made when it is asked for.
   struct Tables {
-    core::ScheduleTable first, memory;
+    core::ScheduleTable memory;
+    std::vector<std::int64_t> in_flight;  // most micro-batches of all stages of a rank, by rank
+    std::optional<core::ScheduleTable> first;
   };
   Worker(const simulator::Setting& setting, const simulator::Bench& bench) : pricer(setting, bench) {}
 
   // Tables are kept until there are many; those of the unit that is being searched stay.
-  const Tables& tables_of(const core::Schedule& schedule, std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches) {
+  Tables& tables_of(const core::Schedule& schedule, std::int64_t pp, std::int64_t vpp, std::int64_t micro_batches) {
     const auto [found, added] = tables.try_emplace({schedule.name, pp, vpp, micro_batches});
     if (added) {
       auto& made = found->second = std::make_unique<Tables>();
-      made->first = simulator::short_table(schedule, pp, vpp, micro_batches);
-      made->memory = until_steady(made->first, schedule, micro_batches);
-      for (const auto& rank : made->first.ranks) actions += 2 * rank.size();
+      made->memory = memory_table(schedule, pp, vpp, micro_batches);
+      made->in_flight = most_in_flight_of_ranks(made->memory);
+      for (const auto& rank : made->memory.ranks) actions += rank.size();
     }
     return *found->second;
+  }
+  const core::ScheduleTable& first_of(Tables& made, const core::Schedule& schedule, std::int64_t pp, std::int64_t vpp,
+                                      std::int64_t micro_batches) {
+    if (!made.first) {
+      made.first = simulator::short_table(schedule, pp, vpp, micro_batches);
+      for (const auto& rank : made.first->ranks) actions += rank.size();
+    }
+    return *made.first;
   }
   void forget_tables() {
     constexpr std::size_t most_actions = 8'000'000;
@@ -123,7 +152,7 @@ class UnitSearch {
       choice_ = &choices[i];
       order_ = static_cast<std::int64_t>(i) * orders_a_choice;
       schedule_ = core::find_schedule(choice_->schedule);
-      if (prunes((schedule_->pairs ? outlook_.least() : outlook_.plain))) {
+      if (prunes(least_time(0))) {
         result_.pruned += space_.plans_of(*choice_);
         continue;
       }
@@ -142,8 +171,44 @@ class UnitSearch {
     ParallelPlan plan;
     std::int64_t order = 0;
     SimTime bound = 0;
-    const Worker::Tables* tables = nullptr;
+    Worker::Tables* tables = nullptr;
   };
+
+  // A lower bound of the time of the choice with a recompute of the axes: the work shared out evenly; where backwards are whole
+  // and in order, the way of a micro-batch to the last rank and back, and that rank's own work.
+  SimTime least_time(std::size_t recompute) {
+    const auto& work = work_of(recompute);
+    const auto even = schedule_->pairs ? std::min(work.plain, work.paired) : work.plain;
+    SimTime last = 0;
+    if (choice_->is_plain) {
+      const auto m = unit_.plan.micro_batches();
+      last = (choice_->lead_layers + m * choice_->last_layers) * work.layer + m * work.output;
+    }
+    return std::max(even, last) + overhead(setting_, unit_.plan);
+  }
+  const simulator::Pricer::WorkBound& work_of(std::size_t recompute) {
+    auto& work = work_[recompute];
+    if (!work) {
+      const auto& axis = space_.axes().recompute[recompute];
+      auto plan = unit_.plan;
+      plan.recompute = axis.kind, plan.recompute_modules = axis.modules;
+      // Any number of layers, from none on.
+      plan.recompute_layers = axis.kind == Recompute::full && space_.partial() ? 1 : 0;
+      work = worker_.pricer.work_bound(plan);
+    }
+    return *work;
+  }
+
+  // Whether what all layouts hold and the layers in flight are too much together, and the miss is not worth naming.
+  bool cannot_fit(std::size_t recompute) {
+    const auto saved = static_cast<double>(work_of(recompute).saved);
+    double most = 0.0;
+    for (std::size_t r = 0; r < tables_->in_flight.size(); ++r) {
+      most = std::max(most, static_cast<double>(tables_->in_flight[r] * choice_->fewest_layers[r]) * saved);
+    }
+    const double over = outlook_.over + most;
+    return over > 0.0 && (!best_.plans().empty() || over >= result_.nearest_short);
+  }
 
   bool prunes(SimTime bound) const { return options_.prune && bound > best_.threshold(); }
 
@@ -157,6 +222,14 @@ class UnitSearch {
       const auto plans = 1 + (partial ? choice_->most_layers - 1 : 0);
       if (settled) {
         result_.dominated += plans;
+        continue;
+      }
+      if (prunes(least_time(i))) {
+        result_.pruned += plans;
+        continue;
+      }
+      if (cannot_fit(i)) {
+        result_.memory_rejected += plans;
         continue;
       }
       const auto plan = space_.plan_of(unit_, *choice_, recompute[i]);
@@ -236,7 +309,7 @@ class UnitSearch {
     worker_.pricer.resident_memory(plan, worker_.memory);
     const double at_least = most_memory() - limit_;
     if (at_least > 0.0 && at_least >= result_.nearest_short) return std::nullopt;
-    worker_.pricer.memory(plan, tables_->memory, worker_.memory);
+    worker_.pricer.short_lived_memory(plan, tables_->memory, worker_.memory);
     const double over = most_memory() - limit_;
     if (over > 0.0 && over < result_.nearest_short) {
       result_.nearest_short = over;
@@ -252,7 +325,7 @@ class UnitSearch {
   }
 
   void keep(const ParallelPlan& plan, std::int64_t order) {
-    worker_.pricer.cell_times(plan, worker_.times);
+    worker_.pricer.cell_times(plan, worker_.times, simulator::Pricer::Pairs::no);
     candidates_.push_back({plan, order, worker_.pricer.lower_bound(plan, worker_.times) + overhead(setting_, plan), tables_});
   }
 
@@ -280,7 +353,7 @@ class UnitSearch {
     const auto& schedule = *core::find_schedule(c.plan.schedule);
     const auto m = c.plan.micro_batches();
     const auto round = simulator::round_of_short_tables(schedule, c.plan.pp, m);
-    const auto* table = &c.tables->first;
+    const auto* table = &worker_.first_of(*c.tables, schedule, c.plan.pp, c.plan.vpp, m);
     core::ScheduleTable longer;
     while (true) {
       if (table->micro_batches == m) return worker_.runner.run(*table, worker_.times);
@@ -302,8 +375,9 @@ class UnitSearch {
   double limit_;
   const Choice* choice_ = nullptr;
   const core::Schedule* schedule_ = nullptr;
-  const Worker::Tables* tables_ = nullptr;
+  Worker::Tables* tables_ = nullptr;
   std::int64_t order_ = 0;
+  std::array<std::optional<simulator::Pricer::WorkBound>, orders_a_choice / 2> work_;  // by recompute
   std::vector<Candidate> candidates_;
   UnitResult result_;
   std::int64_t cells_before_ = worker_.runner.cells_run();
@@ -347,6 +421,7 @@ class Search {
     parallel_for((units.size() + units_a_look - 1) / units_a_look, [&](std::size_t chunk) {
       auto& worker = workers_.local();
       const auto end = std::min(units.size(), (chunk + 1) * units_a_look);
+      worker.pricer.forget_bodies();
       for (auto i = chunk * units_a_look; i < end; ++i) outlooks_[i] = outlook_of(units[i], worker);
     });
   }
@@ -383,6 +458,7 @@ class Search {
     parallel_for(results.size(), [&](std::size_t i) {
       const auto unit = order_[begin + i];
       workers_.local().forget_tables();
+      workers_.local().pricer.forget_bodies();
       results[i] = UnitSearch(setting_, space_, space_.units()[unit], outlooks_[unit], best_, options_, workers_.local()).run();
     });
     for (auto& r : results) merge(r);
@@ -426,6 +502,10 @@ class Search {
 };
 
 }  // namespace
+
+std::int64_t gpus_together(const simulator::Setting& setting) {
+  return std::max(setting.cluster.node.gpus, setting.cluster.node.nvlink_domain);
+}
 
 SearchResult search(const simulator::Setting& setting,
                     const simulator::Bench& bench,

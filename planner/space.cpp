@@ -27,6 +27,14 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return out;
 }
 
+// A part of a sequence that a context-parallel rank has, at least: shorter ones leave kernels without work.
+constexpr std::int64_t fewest_tokens = 1024;
+
+std::vector<std::int64_t> up_to(std::int64_t most, std::vector<std::int64_t> values) {
+  std::erase_if(values, [&](std::int64_t v) { return v > most; });
+  return values;
+}
+
 bool fixes(const Question& q, std::string_view key) { return q.fixed.has(key); }
 
 // Routed experts of the model; 0 = none.
@@ -99,9 +107,10 @@ Axes axes_of(const Question& q) {
   const auto layers = q.model->layers(), experts = experts_of(*q.model);
   const auto one = std::vector<std::int64_t>{1};
   Axes axes;
-  axes.tp = fixes(q, "tp") ? std::vector{fixed.tp} : divisors(q.gpus);
+  axes.tp = fixes(q, "tp") ? std::vector{fixed.tp} : up_to(2 * q.gpus_per_node, divisors(q.gpus));
   axes.sp = fixes(q, "sp") ? std::vector<bool>{fixed.sp} : std::vector<bool>{false, true};
-  axes.cp = fixes(q, "cp") ? std::vector{fixed.cp} : divisors(q.gpus);
+  axes.cp = fixes(q, "cp") ? std::vector{fixed.cp}
+                           : up_to(std::max<std::int64_t>(1, q.seq / fewest_tokens), divisors(q.gpus));
   axes.cp_kinds = fixes(q, "cp") ? std::vector{fixed.cp_kind}
                                  : std::vector{core::ContextParallel::ring, core::ContextParallel::all_gather,
                                                core::ContextParallel::ulysses};
@@ -138,15 +147,12 @@ void Space::walk() {
   ParallelPlan plan = q_.fixed.plan;
   plan.global_batch = q_.global_batch;
   plan.recipe = q_.recipe;
-  for (const auto pp : axes_.pp) {
-    for (const auto tp : axes_.tp) {
-      for (const auto cp : axes_.cp) {
-        if (q_.gpus % (tp * pp * cp) != 0) continue;
-        plan.pp = pp, plan.tp = tp, plan.cp = cp, plan.vpp = 1;
-        plan.dp = q_.gpus / (tp * pp * cp);
-        if (fixes(q_, "dp") && q_.fixed.plan.dp != plan.dp) continue;
-        walk_degrees(plan);
-      }
+  plan.vpp = 1;
+  for (const auto tp : axes_.tp) {
+    for (const auto cp : axes_.cp) {
+      if (q_.gpus % (tp * cp) != 0) continue;
+      plan.tp = tp, plan.cp = cp;
+      walk_degrees(plan);
     }
   }
 }
@@ -177,7 +183,18 @@ void Space::walk_experts(ParallelPlan plan) {
 void Space::walk_micro_batches(ParallelPlan plan) {
   for (const auto mb : axes_.micro_batch) {
     plan.micro_batch = mb;
-    plan.zero = 0, plan.shard = {};
+    walk_pipelines(plan);
+  }
+}
+
+// Last, so that plans whose layers take the same time stand together.
+void Space::walk_pipelines(ParallelPlan plan) {
+  plan.zero = 0, plan.shard = {};
+  const auto ranks = plan.tp * plan.cp;
+  for (const auto pp : axes_.pp) {
+    if (q_.gpus % (ranks * pp) != 0) continue;
+    plan.pp = pp, plan.dp = q_.gpus / (ranks * pp);
+    if (fixes(q_, "dp") && q_.fixed.plan.dp != plan.dp) continue;
     if (legal(plan)) walk_shardings(plan);
   }
 }
@@ -256,7 +273,18 @@ void Space::add_choices(const ParallelPlan& unit) {
           continue;
         }
         const auto sizes = core::layers_of_stages(plan, layers);
-        out.push_back({name, vpp, layout, given, *std::max_element(sizes.begin(), sizes.end())});
+        Choice choice{name, vpp, layout, given, *std::max_element(sizes.begin(), sizes.end()), {}, 0, 0, false};
+        choice.is_plain = schedule->placement == core::Placement::loop && !schedule->pairs && !schedule->splits_backward;
+        for (std::int64_t r = 0; r < plan.pp; ++r) {
+          auto fewest = layers;
+          for (const auto s : core::model_stages_of_rank(schedule->placement, plan.pp, plan.stages(), r)) {
+            fewest = std::min(fewest, sizes[static_cast<std::size_t>(s)]);
+          }
+          choice.fewest_layers.push_back(fewest);
+        }
+        for (std::int64_t s = 0; s + 1 < plan.pp; ++s) choice.lead_layers += sizes[static_cast<std::size_t>(s)];
+        for (auto s = plan.pp - 1; s < plan.stages(); s += plan.pp) choice.last_layers += sizes[static_cast<std::size_t>(s)];
+        out.push_back(std::move(choice));
       }
     }
   }

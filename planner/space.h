@@ -47,7 +47,7 @@ struct Question {
   std::int64_t gpus_per_node = 8;
 };
 
-// All values: tp, cp and pp divide the GPUs, ep the experts, micro-batches the batch, vpp up to the layers of a stage.
+// All values: tp, cp and pp divide the GPUs, tp up to two nodes and cp up to 1,024 tokens a rank, ep the experts, micro-batches the batch, vpp up to the layers of a stage.
 // Schedules made to overlap all-to-alls are tried for models with experts.
 Axes axes_of(const Question& question);
 
@@ -70,6 +70,10 @@ struct Choice {
   core::Layout layout = core::Layout::even;
   std::vector<std::int64_t> layers;  // layout given
   std::int64_t most_layers = 1;      // of a virtual stage
+  std::vector<std::int64_t> fewest_layers;  // of the virtual stages of each pipeline rank
+  // Of the first pp - 1 virtual stages, which a micro-batch goes through before it reaches the last rank; of that rank.
+  std::int64_t lead_layers = 0, last_layers = 0;
+  bool is_plain = true;  // whole backwards, one after another, stages in a loop
 };
 
 class Space {
@@ -94,6 +98,7 @@ class Space {
   void walk_degrees(core::ParallelPlan plan);
   void walk_experts(core::ParallelPlan plan);
   void walk_micro_batches(core::ParallelPlan plan);
+  void walk_pipelines(core::ParallelPlan plan);
   void walk_shardings(const core::ParallelPlan& plan);
   bool legal(const core::ParallelPlan& plan);
   void refuse(const std::string& dimension, const std::string& reason, const core::ParallelPlan& plan, std::int64_t count = 1);

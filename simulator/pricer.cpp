@@ -1,6 +1,7 @@
 #include "simulator/pricer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/error.h"
 
@@ -112,13 +113,14 @@ PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::P
 PartTime Pricer::part_time(const core::Body& body, Part part, const core::Framework& framework, const core::ParallelPlan& plan) {
   const auto priced = price_chain(body, part, plan);
   const auto gpu = chain_time(priced.ops, priced.durations);
-  SimTime kernels = 0;
+  SimTime kernels = 0, experts = 0;
   const auto ops = core::ops_of(body, part);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i]->scope == core::Scope::none) kernels += priced.durations[i];
+    if (ops[i]->scope == core::Scope::expert) experts += priced.durations[i];
   }
   const auto host = core::to_sim_time(framework.host(plan.graphs));
-  return {std::max(gpu, static_cast<SimTime>(ops.size()) * host), kernels};
+  return {std::max(gpu, static_cast<SimTime>(ops.size()) * host), kernels, experts};
 }
 
 BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan) {
@@ -129,6 +131,11 @@ BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework
   p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
   p.newton_schulz = body.newton_schulz;
   return p;
+}
+
+void Pricer::forget_bodies() {
+  constexpr std::size_t most = 4000;
+  if (bodies_.size() >= most) bodies_.clear();
 }
 
 const PricedBodies& Pricer::bodies(const core::ParallelPlan& plan) { return priced(plan); }
@@ -297,6 +304,10 @@ class MemoryWalk {
 
 void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
   resident_memory(plan, out);
+  short_lived_memory(plan, table, out);
+}
+
+void Pricer::short_lived_memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
   const auto& framework = setting_.framework_of(plan);
   cells_.assign(stages_.size(), {});
   for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -458,7 +469,7 @@ void Pricer::sharded_pieces(const core::ParallelPlan& plan, const core::StateTra
   }
 }
 
-void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
+void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pairs) {
   auto& priced_bodies = priced(plan);
   const core::StateTraffic traffic(plan, setting_.recipe);
   const auto& schedule = schedule_of(plan);
@@ -533,7 +544,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out) {
     out.optimizer[r] = price_of(spec, {}, bench_.machine()).duration;
   }
   out.pairs.clear();
-  if (schedule.pairs && !out.sharded) price_pairs(plan, priced_bodies, out);
+  if (schedule.pairs && !out.sharded && pairs == Pairs::yes) price_pairs(plan, priced_bodies, out);
 }
 
 // Forward and backward of each two stages that can meet on a rank, operation by operation.
@@ -591,8 +602,8 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
     for (const auto f : mine) {
       for (const auto b : mine) {
         const auto i = static_cast<std::size_t>(f), j = static_cast<std::size_t>(b);
-        const auto kernels = kernels_of(i, Part::forward) + kernels_of(j, backward);
-        const PartTime time{pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations), kernels};
+        const auto kernels = stage_time(i, Part::forward).kernels + stage_time(j, backward).kernels;
+        const PartTime time{pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations), kernels, 0};
         out.pairs[i * n + j] = piece_of(time);
       }
     }
@@ -648,13 +659,17 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
   for (const auto t : times.optimizer) slowest_optimizer = std::max(slowest_optimizer, t);
   for (std::size_t r = 0; r < pp; ++r) {
     RankLoad load;
+    SimTime all_to_alls = 0;
     for (const auto stage : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
       const auto s = static_cast<std::size_t>(stage);
       const SimTime visits = schedule.placement == core::Placement::both_ways ? m / 2 : m;
       if (visits == 0) continue;
       if (schedule.pairs && !times.sharded) {
-        // Overlapped, at best the kernels alone are left.
-        load.compute += visits * (kernels_of(s, Part::forward) + kernels_of(s, Part::backward));
+        // Overlapped, at best the kernels alone are left, or the all-to-alls, which run one after another.
+        auto both = stage_time(s, Part::forward);
+        both += stage_time(s, Part::backward);
+        load.compute += visits * both.kernels;
+        all_to_alls += visits * both.experts;
         continue;
       }
       load.add(times.forward[s], visits - 1);
@@ -667,9 +682,9 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
       load.add(times.backward[s], visits - 1);
       load.add(ends(times.last_backward[s], times.backward[s]), 1);
     }
-    bound = std::max(bound, load.at_least());
-    if (!plain) continue;
-    bound = std::max(bound, before + load.compute + after);
+    bound = std::max({bound, load.at_least(), all_to_alls});
+    if (schedule.pairs || schedule.placement == core::Placement::both_ways) continue;
+    bound = std::max(bound, before + load.compute + (plain ? after : 0));
     before += least(times.forward[r], times.first_forward[r]) + times.send_up[r];
     after += least(times.backward[r], times.last_backward[r]) + times.send_down[r];
   }
@@ -679,6 +694,7 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
 Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
   const auto& bodies = priced(plan);
   WorkBound sum;
+  SimTime experts = 0;
   const auto add = [&](const BodyPrice& body) {
     const auto& f = body.parts[index_of(Part::forward)];
     const auto& b = body.parts[index_of(Part::backward)];
@@ -686,6 +702,7 @@ Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
     const auto& w = body.parts[index_of(Part::weight_gradient)];
     sum.plain += f.time + std::min(b.time, i.time + w.time);
     sum.paired += f.kernels + std::min(b.kernels, i.kernels + w.kernels);
+    experts += f.experts + b.experts;
   };
   // Where only some layers are recomputed, none is the least.
   const auto mode = index_of(plan.recompute_layers > 0 ? Recompute::none : plan.recompute);
@@ -697,8 +714,19 @@ Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
     add((high ? bodies.high_kinds : bodies.kinds)[kind][mode]);
   }
   for (const auto& module : bodies.mtp) add(module[mode]);
+  const auto both = [](const BodyPrice& body) {
+    return body.parts[index_of(Part::forward)].time + body.parts[index_of(Part::backward)].time;
+  };
   const auto m = plan.micro_batches();
-  return {m * (sum.plain / plan.pp), m * (sum.paired / plan.pp)};
+  WorkBound out{m * (sum.plain / plan.pp), m * (std::max(sum.paired, experts) / plan.pp), std::numeric_limits<SimTime>::max(), both(bodies.output),
+                std::numeric_limits<std::int64_t>::max()};
+  for (const auto* kinds : {&bodies.kinds, &bodies.high_kinds}) {
+    for (const auto& kind : *kinds) {
+      out.layer = std::min(out.layer, both(kind[mode]));
+      out.saved = std::min(out.saved, kind[index_of(plan.recompute)].memory.saved());
+    }
+  }
+  return out;
 }
 
 double Pricer::resident_at_least(const core::ParallelPlan& plan) {
@@ -731,9 +759,9 @@ double Pricer::resident_at_least(const core::ParallelPlan& plan) {
   return bytes - static_cast<double>(core::memory_terms) * framework.allocation_unit.value;
 }
 
-SimTime Pricer::kernels_of(std::size_t stage, Part part) const {
-  SimTime sum = 0;
-  for (const auto& run : stages_[stage].runs) sum += run.count * run.body->parts[index_of(part)].kernels;
+PartTime Pricer::stage_time(std::size_t stage, Part part) const {
+  PartTime sum;
+  for (const auto& run : stages_[stage].runs) sum += run.body->parts[index_of(part)] * run.count;
   return sum;
 }
 

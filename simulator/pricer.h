@@ -55,14 +55,14 @@ class Bench {
   Curves curves_;
 };
 
-// Time of a part of a body, and of the kernels in it.
+// Time of a part of a body, of the kernels in it, and of the all-to-alls of experts in it.
 struct PartTime {
-  core::SimTime time = 0, kernels = 0;
+  core::SimTime time = 0, kernels = 0, experts = 0;
   PartTime& operator+=(const PartTime& o) {
-    time += o.time, kernels += o.kernels;
+    time += o.time, kernels += o.kernels, experts += o.experts;
     return *this;
   }
-  PartTime operator*(std::int64_t n) const { return {n * time, n * kernels}; }
+  PartTime operator*(std::int64_t n) const { return {n * time, n * kernels, n * experts}; }
 };
 using PartTimes = std::array<PartTime, 4>;  // by core::Part
 
@@ -107,19 +107,27 @@ class Pricer {
   Pricer(const Setting& setting, const Bench& bench);
 
   const PricedBodies& bodies(const core::ParallelPlan& plan);
+  // Forgets bodies when there are many. References to them end.
+  void forget_bodies();
 
   // Peak memory of each pipeline rank under a table of the plan's schedule.
   void memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out);
-  // The part of it that does not depend on the schedule.
+  // The part of it that does not depend on the schedule; then, right after it for the same plan, the part that does.
   void resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out);
+  void short_lived_memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out);
 
-  void cell_times(const core::ParallelPlan& plan, CellTimes& out);
+  // `pairs`: no leaves out what overlapped pairs take, which lower_bound does not read.
+  enum class Pairs : std::uint8_t { yes, no };
+  void cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pairs = Pairs::yes);
 
   // Lower bounds that hold for every schedule, layout and sharding traffic of a plan's degrees, micro-batch and recompute: the
-  // work of all micro-batches shared out evenly over the pipeline ranks; `paired` counts kernels only, since overlap can hide
-  // the rest.
+  // work of all micro-batches shared out evenly over the pipeline ranks; `paired` counts kernels, or the all-to-alls of
+  // experts where they take longer, since overlap can hide the rest.
   struct WorkBound {
     core::SimTime plain = 0, paired = 0;
+    // Of one micro-batch, forward and backward: the layer that takes least, the output layer.
+    core::SimTime layer = 0, output = 0;
+    std::int64_t saved = 0;  // bytes that the layer that leaves least leaves for a micro-batch
   };
   WorkBound work_bound(const core::ParallelPlan& plan);
   // The least that the fullest rank holds all through the step, whatever the layout, in bytes. Prices nothing.
@@ -180,7 +188,7 @@ class Pricer {
   void edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out);
   void sharded_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out);
   Piece piece_of(const PartTime& time) const;
-  core::SimTime kernels_of(std::size_t stage, core::Part part) const;  // of the stages that are laid out
+  PartTime stage_time(std::size_t stage, core::Part part) const;  // of the stages that are laid out
 
   const Setting& setting_;
   const Bench& bench_;
