@@ -109,6 +109,11 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--framework", r.framework, "framework whose memory and overheads are assumed")->capture_default_str();
   app.add_option("--attention", r.attention, "unfused, flash1, flash2 or flash3; default the GPU's best");
   app.add_option("--price", r.price, "$ a GPU-hour")->check(CLI::Range(0.0, 1e6));
+  app.add_option("--expert-overload", r.expert_overload, "tokens on the fullest expert rank over the mean")->capture_default_str();
+  app.add_option("--capacity-factor", r.capacity_factor, "most tokens of an expert over the mean; 0 = dropless")->capture_default_str();
+  app.add_option("--data-stall-ms", r.data_stall_ms, "milliseconds a step waits for its data")->capture_default_str();
+  app.add_option("--checkpoint-s", r.checkpoint_s, "seconds that writing a checkpoint stops training");
+  app.add_option("--checkpoint-every", r.checkpoint_every, "steps between two checkpoints");
   app.add_option("--objective", o.objective, "time or cost (the same order for a fixed number of GPUs)")
       ->check(CLI::IsMember({"time", "cost"}));
   app.add_option("--top", o.top, "plans to show")->capture_default_str()->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
@@ -116,9 +121,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--tp,--tensor-model-parallel-size", o.flags.tp, "as tp=N of a plan");
   app.add_option("--pp,--pipeline-model-parallel-size", o.flags.pp, "as pp=N");
   app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", o.flags.vpp, "as vpp=N");
-  app.add_option("--cp,--context-parallel-size", o.flags.cp, "as cp=N (only 1 yet)");
-  app.add_option("--ep,--expert-model-parallel-size", o.flags.ep, "as ep=N (only 1 yet)");
-  app.add_option("--etp,--expert-tensor-parallel-size", o.flags.etp, "as etp=N (only 1 yet)");
+  app.add_option("--cp,--context-parallel-size", o.flags.cp, "as cp=N");
+  app.add_option("--ep,--expert-model-parallel-size", o.flags.ep, "as ep=N");
+  app.add_option("--etp,--expert-tensor-parallel-size", o.flags.etp, "as etp=N");
   app.add_option("--dp", o.flags.dp, "as dp=N");
   app.add_option("--zero,--zero-stage", o.flags.zero, "as zero=N");
   app.add_option("--mbs,--micro-batch-size", o.flags.mbs, "as mb=N");

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "core/error.h"
@@ -20,7 +21,7 @@ namespace {
 
 struct Options {
   simulator::Request request;
-  std::string plan, trace, memory_timeline, format = "table", output, tokens, grain = "mixed", graph;
+  std::string plan, schedule_file, trace, memory_timeline, format = "table", output, tokens, grain = "mixed", graph;
   simulator::PlanFlags flags;
   bool unfold = false, quiet = false, no_better = false;
 };
@@ -32,6 +33,24 @@ std::string plan_text(const std::string& argument) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+// The table that a file holds, checked against the plan.
+core::ScheduleTable table_in(const std::string& file, const core::ParallelPlan& plan) {
+  std::ifstream in(file);
+  if (!in) throw core::InputError(fmt::format("--schedule-file {}: cannot be opened", file));
+  std::ostringstream text;
+  text << in.rdbuf();
+  core::ScheduleTable table;
+  try {
+    table = core::parse_schedule(text.str());
+  } catch (const core::InputError& error) {
+    throw core::InputError(fmt::format("--schedule-file {}: {}", file, error.what()));
+  }
+  if (const auto reason = simulator::why_not_table(plan, table)) {
+    throw core::InputError(fmt::format("--schedule-file {}: {}", file, *reason));
+  }
+  return table;
 }
 
 core::Grain grain_of(const std::string& name) {
@@ -72,7 +91,8 @@ int run(Options& options) {
   if (!options.tokens.empty()) request.tokens = simulator::parse_count(options.tokens, "--tokens");
   const auto grain = grain_of(options.grain);
   auto setting = simulator::make_setting(request);
-  auto plan = core::complete_plan(text, setting.model, request.gpus, request.global_batch);
+  auto plan = core::complete_plan(text, setting.model, request.gpus, request.global_batch,
+                                  setting.cluster.node.gpus);
   plan.recipe = request.recipe;
   if (const auto reason = core::why_not(setting.model, plan, request.gpus, request.seq)) {
     throw core::InputError(fmt::format("--plan: {}", *reason));
@@ -80,9 +100,13 @@ int run(Options& options) {
   simulator::warn("simulate", setting.model.warnings, options.quiet);
   simulator::warn("simulate", core::notes_on(plan), options.quiet);
 
+  std::optional<core::ScheduleTable> given;
+  if (!options.schedule_file.empty()) given = table_in(options.schedule_file, plan);
+
   const simulator::Bench bench(setting);
   const auto step = simulator::simulate_step(setting, bench, plan, grain,
-                                             options.unfold ? core::Fold::no : core::Fold::yes, simulator::Detail::depth);
+                                             options.unfold ? core::Fold::no : core::Fold::yes, simulator::Detail::depth,
+                                             given ? &*given : nullptr);
   if (!options.trace.empty()) simulator::deliver(simulator::chrome_trace(step), options.trace);
   if (!options.memory_timeline.empty()) simulator::deliver(simulator::memory_timeline_csv(step), options.memory_timeline);
   if (!options.graph.empty()) simulator::deliver(core::to_text(step.graph), options.graph);
@@ -90,7 +114,14 @@ int run(Options& options) {
   std::optional<planner::Change> change;
   if (report.fits == simulator::Fits::no) change = planner::smallest_change(setting, bench, plan);
   std::vector<planner::Ranked> better;
-  if (!options.no_better) better = planner::better_plans(setting, bench, report);
+  // Ranked plans wait for data and checkpoints as well; their times leave it out.
+  const double stalls = setting.data_stall_s + setting.checkpoint_s;
+  auto without_stalls = report;
+  without_stalls.step_time_s -= stalls;
+  if (!options.no_better) better = planner::better_plans(setting, bench, without_stalls);
+  // The limit is that of the plan's own schedule.
+  std::optional<simulator::OverloadLimit> overload;
+  if (!given) overload = simulator::overload_limit(setting, bench, report);
 
   std::string out;
   if (options.format == "json") {
@@ -101,6 +132,8 @@ int run(Options& options) {
     simulator::write_cluster(json, setting);
     simulator::write_step(json, setting, report, request.tokens);
     simulator::write_operations(json, report);
+    json.key("expert_overload_limit");
+    overload && overload->stops_at ? json.value(*overload->stops_at) : json.null();
     json.key("smallest_change");
     if (change) {
       json.begin_object().member("plan", core::to_text(change->report.plan)).member("what", change->what)
@@ -111,7 +144,7 @@ int run(Options& options) {
     }
     json.key("better_plans").begin_list();
     for (const auto& r : better) {
-      json.begin_object().member("plan", core::to_text(r.plan)).member("step_time_s", core::to_seconds(r.time).value).end_object();
+      json.begin_object().member("plan", core::to_text(r.plan)).member("step_time_s", core::to_seconds(r.time).value + stalls).end_object();
     }
     json.end_list();
     simulator::write_sources(json, setting);
@@ -128,10 +161,11 @@ int run(Options& options) {
                          change->report.peak_memory_GiB, simulator::seconds_text(change->report.step_time_s));
     }
     for (const auto& r : better) {
-      out += fmt::format("{}: {} ({})\n", report.fits == simulator::Fits::no ? "fits" : "faster", core::to_text(r.plan), simulator::seconds_text(core::to_seconds(r.time).value));
+      out += fmt::format("{}: {} ({})\n", report.fits == simulator::Fits::no ? "fits" : "faster", core::to_text(r.plan), simulator::seconds_text(core::to_seconds(r.time).value + stalls));
     }
     out += '\n' + simulator::breakdown_text(report) + '\n' + simulator::memory_text(report) + '\n' +
            simulator::operations_text(report, 16) + '\n';
+    if (overload) out += simulator::overload_text(*overload) + '\n';
     for (const auto& g : report.groups) out += g + '\n';
     if (options.format == "markdown") out = "```\n" + out + "```\n";
   }
@@ -169,14 +203,20 @@ int main(int argc, char** argv) {
   app.add_option("--tp,--tensor-model-parallel-size", options.flags.tp, "as tp=N of a plan");
   app.add_option("--pp,--pipeline-model-parallel-size", options.flags.pp, "as pp=N");
   app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", options.flags.vpp, "as vpp=N");
-  app.add_option("--cp,--context-parallel-size", options.flags.cp, "as cp=N (only 1 yet)");
-  app.add_option("--ep,--expert-model-parallel-size", options.flags.ep, "as ep=N (only 1 yet)");
-  app.add_option("--etp,--expert-tensor-parallel-size", options.flags.etp, "as etp=N (only 1 yet)");
+  app.add_option("--cp,--context-parallel-size", options.flags.cp, "as cp=N");
+  app.add_option("--ep,--expert-model-parallel-size", options.flags.ep, "as ep=N");
+  app.add_option("--etp,--expert-tensor-parallel-size", options.flags.etp, "as etp=N");
   app.add_option("--dp", options.flags.dp, "as dp=N");
   app.add_option("--zero,--zero-stage", options.flags.zero, "as zero=N");
   app.add_option("--mbs,--micro-batch-size", options.flags.mbs, "as mb=N");
   app.add_option("--recompute", options.flags.recompute, "as recompute=...");
   app.add_option("--schedule", options.flags.schedule, "as schedule=...");
+  app.add_option("--schedule-file", options.schedule_file, "run this table in place of the schedule's: a line a rank, 0F0 0B0");
+  app.add_option("--expert-overload", r.expert_overload, "tokens on the fullest expert rank over the mean")->capture_default_str();
+  app.add_option("--capacity-factor", r.capacity_factor, "most tokens of an expert over the mean; 0 = dropless")->capture_default_str();
+  app.add_option("--data-stall-ms", r.data_stall_ms, "milliseconds a step waits for its data")->capture_default_str();
+  app.add_option("--checkpoint-s", r.checkpoint_s, "seconds that writing a checkpoint stops training");
+  app.add_option("--checkpoint-every", r.checkpoint_every, "steps between two checkpoints");
   app.add_flag("--sp,--sequence-parallel", options.flags.sp, "as sp");
   app.add_option("--trace", options.trace, "write a Chrome/Perfetto trace");
   app.add_option("--memory-timeline", options.memory_timeline, "write memory over time as CSV");

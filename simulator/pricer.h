@@ -30,6 +30,8 @@ struct Setting {
   std::int64_t seq = 0;
   double overload = 1.0;  // tokens on the fullest expert rank over the mean
   double capacity = 0.0;  // capacity factor of experts; 0 = dropless
+  double data_stall_s = 0.0;  // a step waits for its data
+  double checkpoint_s = 0.0;  // writing a checkpoint stops training, averaged over the steps between two
 
   const core::Framework& framework_of(const core::ParallelPlan& plan) const {
     return plan.zero >= 2 && plan.replicas() > 1 ? sharded_framework : framework;

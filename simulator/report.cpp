@@ -91,6 +91,12 @@ void write_request(core::JsonWriter& json, const Request& r) {
       .member("model", r.model).member("gpu", r.gpu).member("gpus", r.gpus)
       .member("cluster", r.cluster).member("seq", r.seq).member("global_batch", r.global_batch)
       .member("recipe", r.recipe).member("framework", r.framework).member("attention", r.attention);
+  json.member("expert_overload", r.expert_overload).member("capacity_factor", r.capacity_factor)
+      .member("data_stall_ms", r.data_stall_ms);
+  json.key("checkpoint_s");
+  r.checkpoint_s ? json.value(*r.checkpoint_s) : json.null();
+  json.key("checkpoint_every");
+  r.checkpoint_every ? json.value(*r.checkpoint_every) : json.null();
   json.key("tokens");
   r.tokens ? json.value(*r.tokens) : json.null();
   json.end_object();
@@ -203,6 +209,17 @@ std::string operations_text(const StepReport& r, std::size_t most) {
   return out;
 }
 
+// Published counts of active parameters differ by which tables they have.
+std::string flops_parameters_text(const core::ModelSpec& model) {
+  const auto count = core::count_parameters(model);
+  if (count.active == count.total) return "";
+  // A tied table is the output layer's as well.
+  const bool tied = count.output == 0;
+  const auto counted = count.active - (tied ? 0 : count.embedding);
+  return fmt::format("FLOPs count {} B active parameters a token: {}", three_digits(static_cast<double>(counted) / 1e9),
+                     tied ? "the tied embedding table once, as the output layer" : "the output layer's table, not the input's");
+}
+
 std::string headline_text(const Setting& setting, const StepReport& r, std::optional<double> tokens) {
   std::string out = fmt::format(
       "{} a step (between {} and {}), {} tokens/s a GPU, {} tokens a day\n"
@@ -211,6 +228,7 @@ std::string headline_text(const Setting& setting, const StepReport& r, std::opti
       three_digits(r.tokens_per_day / 1e9) + " B", three_digits(r.tflops_per_gpu), percent(r.mfu), flops_convention,
       setting.recipe.gemm_forward, three_digits(setting.cluster.gpu.peak(setting.recipe.gemm_forward)->value / 1e12),
       seconds_text(r.bound_s));
+  if (const auto active = flops_parameters_text(setting.model); !active.empty()) out += active + '\n';
   if (r.usd_per_step > 0.0) {
     out += fmt::format("${:.2f} a step at ${:.2f} a GPU-hour\n", r.usd_per_step, setting.cluster.usd_per_gpu_hour->value);
   }

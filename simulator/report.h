@@ -22,6 +22,8 @@ std::string verdict_text(const StepReport& report);    // "fits: 61.2 of 79.1 Gi
 std::string memory_text(const StepReport& report);     // a table, a row a stage
 std::string breakdown_text(const StepReport& report);  // what the slowest rank does
 std::string operations_text(const StepReport& report, std::size_t most);
+// "FLOPs count 2.45 B active parameters a token: ..."; "" where all parameters are active.
+std::string flops_parameters_text(const core::ModelSpec& model);
 std::string headline_text(const Setting& setting, const StepReport& report, std::optional<double> tokens);
 
 std::string step_csv_header();

@@ -43,6 +43,39 @@ void check_recipe(const Setting& setting) {
   }
 }
 
+void take_load_and_stalls(const Request& request, Setting& s) {
+  const auto finite = [](double value, double low) { return std::isfinite(value) && value >= low; };
+  if (!finite(request.expert_overload, 1.0)) {
+    throw core::InputError(fmt::format(
+        "--expert-overload: found {}, expected 1 or more (tokens on the fullest expert rank over the mean)",
+        request.expert_overload));
+  }
+  if (!finite(request.capacity_factor, 0.0)) {
+    throw core::InputError(fmt::format(
+        "--capacity-factor: found {}, expected a positive factor, or 0 for dropless", request.capacity_factor));
+  }
+  if (!finite(request.data_stall_ms, 0.0)) {
+    throw core::InputError(
+        fmt::format("--data-stall-ms: found {}, expected milliseconds a step of 0 or more", request.data_stall_ms));
+  }
+  if (request.checkpoint_s.has_value() != request.checkpoint_every.has_value()) {
+    throw core::InputError(request.checkpoint_s ? "--checkpoint-every: missing, expected the steps between two checkpoints"
+                                                : "--checkpoint-s: missing, expected the seconds that a checkpoint stops training");
+  }
+  s.overload = request.expert_overload;
+  s.capacity = request.capacity_factor;
+  s.data_stall_s = request.data_stall_ms / 1e3;
+  if (!request.checkpoint_s) return;
+  if (!finite(*request.checkpoint_s, 0.0)) {
+    throw core::InputError(fmt::format("--checkpoint-s: found {}, expected seconds of 0 or more", *request.checkpoint_s));
+  }
+  if (*request.checkpoint_every < 1) {
+    throw core::InputError(
+        fmt::format("--checkpoint-every: found {}, expected a number of steps of 1 or more", *request.checkpoint_every));
+  }
+  s.checkpoint_s = *request.checkpoint_s / static_cast<double>(*request.checkpoint_every);
+}
+
 }  // namespace
 
 Setting make_setting(Request& request) {
@@ -84,6 +117,7 @@ Setting make_setting(Request& request) {
   if (request.global_batch == 0) {
     request.global_batch = std::max(request.gpus, std::max<std::int64_t>(1, default_batch_tokens / request.seq));
   }
+  take_load_and_stalls(request, s);
   if (request.price) s.cluster.usd_per_gpu_hour = core::Sourced{*request.price, "--price", "seen"};
   return s;
 }

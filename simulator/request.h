@@ -22,6 +22,11 @@ struct Request {
   std::string attention;          // "" = the fastest of the GPU's generation
   std::optional<double> price;    // $ a GPU-hour; else the price file's
   std::optional<double> tokens;
+  double expert_overload = 1.0;             // tokens on the fullest expert rank over the mean
+  double capacity_factor = 0.0;             // 0 = dropless
+  double data_stall_ms = 0.0;               // a step waits for its data
+  std::optional<double> checkpoint_s;       // writing a checkpoint stops training for that long,
+  std::optional<std::int64_t> checkpoint_every;  // once in so many steps
 };
 
 // The setting of a request. Fills what was left open in `request`. Throws InputError.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "core/error.h"
@@ -68,18 +69,24 @@ void fill_speed(const Setting& setting, const core::ParallelPlan& plan, StepRepo
   }
 }
 
+// One line for each kind of group: tensor, context, expert and data parallel, and parts of them ("dp.8"); of the pairs
+// of pipeline neighbours the first stands for all.
 void fill_groups(const core::StepGraph& graph, const Bench& bench, StepReport& report) {
-  for (const auto& group : graph.groups) {
-    if (group.name != "tp" && group.name != "dp") continue;
-    if (group.size < 2) continue;
-    report.groups.push_back(group.name + ": " + links_of(group, bench.topology()).says);
-  }
-  for (const auto& group : graph.groups) {
-    if (group.name.starts_with("pp")) {
-      report.groups.push_back(group.name + ": " + links_of(group, bench.topology()).says);
-      break;
+  constexpr std::array<std::string_view, 6> kinds{"tp", "cp", "ep", "etp", "dp", "edp"};
+  const auto add = [&](const core::CommGroup& group) {
+    auto line = group.name + ": " + links_of(group, bench.topology()).says;
+    if (std::find(report.groups.begin(), report.groups.end(), line) == report.groups.end()) {
+      report.groups.push_back(std::move(line));
+    }
+  };
+  for (const auto kind : kinds) {
+    for (const auto& group : graph.groups) {
+      if (group.size >= 2 && group.name.substr(0, group.name.find('.')) == kind) add(group);
     }
   }
+  const auto pair = std::find_if(graph.groups.begin(), graph.groups.end(),
+                                 [](const auto& group) { return group.name.starts_with("pp"); });
+  if (pair != graph.groups.end()) add(*pair);
 }
 
 }  // namespace
@@ -111,13 +118,13 @@ std::string sharding_text(const core::ParallelPlan& plan) {
 }
 
 SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan,
-                            core::Grain grain, core::Fold fold, Detail detail) {
+                            core::Grain grain, core::Fold fold, Detail detail, const core::ScheduleTable* given) {
   SimulatedStep step;
   const auto& framework = setting.framework_of(plan);
   step.work = core::step_work(setting.model, setting.bodies_of(plan), plan, setting.recipe, framework, setting.seq);
   const auto* schedule = core::find_schedule(plan.schedule);
   CORE_ASSERT(schedule != nullptr);
-  const auto table = schedule->table(plan.pp, plan.vpp, plan.micro_batches());
+  const auto table = given != nullptr ? *given : schedule->table(plan.pp, plan.vpp, plan.micro_batches());
   step.graph = core::lower(step.work, table, grain, fold);
   step.prices = prices_of(step.graph, bench.machine(), step.work.framework);
   step.timeline =
@@ -128,18 +135,62 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   report.plan = plan;
   report.grain = grain;
   report.simulated_operations = step.graph.size();
-  report.step_time_s = core::to_seconds(step.timeline.makespan).value + framework.step_overhead.value;
+  report.step_time_s = core::to_seconds(step.timeline.makespan).value + framework.step_overhead.value +
+                       setting.data_stall_s + setting.checkpoint_s;
   fill_memory(step, setting, report);
   fill_speed(setting, plan, report);
   const auto rank = last_rank(ran);
   report.breakdown = breakdown_of(ran, rank);
   report.breakdown[index_of(Activity::other)] += framework.step_overhead.value;
+  report.breakdown[index_of(Activity::data_stall)] += setting.data_stall_s;
+  report.breakdown[index_of(Activity::checkpoint)] += setting.checkpoint_s;
   report.operations = by_operation(ran, rank);
   report.shares = origin_shares(report.operations);
   if (detail == Detail::depth) report.critical = critical_path(ran);
   fill_groups(step.graph, bench, report);
   report.notes = core::notes_on(plan);
   return step;
+}
+
+std::optional<std::string> why_not_table(const core::ParallelPlan& plan, const core::ScheduleTable& table) {
+  if (table.pp != plan.pp || table.vpp != plan.vpp || table.micro_batches != plan.micro_batches()) {
+    return fmt::format("a table of pp={} with {} stages a rank and {} micro-batches; the plan has pp={}, {} and {}",
+                       table.pp, table.vpp, table.micro_batches, plan.pp, plan.vpp, plan.micro_batches());
+  }
+  const auto* schedule = core::find_schedule(plan.schedule);
+  CORE_ASSERT(schedule != nullptr);
+  if (table.placement != schedule->placement) {
+    return fmt::format("its stages are placed otherwise than those of the plan's schedule {}; "
+                       "expected a schedule of the table's placement in the plan", plan.schedule);
+  }
+  return core::why_not_executable(table);
+}
+
+std::optional<OverloadLimit> overload_limit(const Setting& setting, const Bench& bench, const StepReport& report) {
+  const auto& plan = report.plan;
+  if (plan.ep < 2 || setting.capacity > 0.0) return std::nullopt;
+  const auto fits_at = [&](double overload) {
+    auto loaded = setting;
+    loaded.overload = overload;
+    return simulate_step(loaded, bench, plan, core::Grain::cell, core::Fold::yes, Detail::answer).report.fits != Fits::no;
+  };
+  OverloadLimit limit;
+  limit.fits_balanced = fits_at(1.0);
+  if (!limit.fits_balanced) return limit;
+  double low = 1.0, high = static_cast<double>(plan.ep);
+  if (fits_at(high)) return limit;
+  while (high - low > 0.01) {
+    const double middle = (low + high) / 2.0;
+    (fits_at(middle) ? low : high) = middle;
+  }
+  limit.stops_at = high;
+  return limit;
+}
+
+std::string overload_text(const OverloadLimit& limit) {
+  if (!limit.fits_balanced) return "experts: does not fit even with balanced routing";
+  if (!limit.stops_at) return "experts: fits with any imbalance of their ranks";
+  return fmt::format("experts: stops fitting when the fullest rank has {:.2f} times the mean of tokens", *limit.stops_at);
 }
 
 }  // namespace simulator

@@ -53,9 +53,24 @@ struct SimulatedStep {
 
 enum class Detail : std::uint8_t { answer, depth };  // depth: operations, critical path
 
-// Simulates a legal plan. Throws nothing on plans that do not fit: that is a value.
+// Simulates a legal plan. Throws nothing on plans that do not fit: that is a value. Runs `given` in place of the table that
+// the plan's schedule would write; it must be executable and of the plan's sizes and placement.
 SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan,
-                            core::Grain grain, core::Fold fold, Detail detail);
+                            core::Grain grain, core::Fold fold, Detail detail,
+                            const core::ScheduleTable* given = nullptr);
+
+// Why a table cannot stand for the plan's schedule: not executable, other sizes, another placement; or nothing.
+std::optional<std::string> why_not_table(const core::ParallelPlan& plan, const core::ScheduleTable& table);
+
+// Where a plan with expert parallelism stops fitting when routing is uneven: the overload factor (tokens on the fullest
+// expert rank over the mean) is searched from 1 to ep, at which one rank has all tokens.
+struct OverloadLimit {
+  bool fits_balanced = true;  // at 1.0
+  std::optional<double> stops_at;  // to 0.01; nothing: fits balanced and at any overload, or not even balanced
+};
+// Nothing for plans without expert parallelism, or with a capacity factor, which bounds what a rank takes.
+std::optional<OverloadLimit> overload_limit(const Setting& setting, const Bench& bench, const StepReport& report);
+std::string overload_text(const OverloadLimit& limit);  // a sentence
 
 // Whether a peak fits a limit: within 3 % of it is borderline, since allocators and runs differ by that much.
 Fits fits_in(double peak, double limit);
