@@ -346,14 +346,28 @@ std::optional<SimTime> CellRunner::Snapshot::shift_from(const Snapshot& earlier)
   return shift;
 }
 
+namespace {
+
+// Stages in a loop, and neither pairs nor split backwards.
+bool is_plain(const ScheduleTable& table) {
+  return table.placement == core::Placement::loop && std::ranges::all_of(table.ranks, [](const auto& actions) {
+    return std::ranges::all_of(actions, [](const Action& a) {
+      return !a.with_next && (a.kind == Action::Kind::forward || a.kind == Action::Kind::backward);
+    });
+  });
+}
+
+}  // namespace
+
 std::optional<SimTime> CellRunner::run_periodic(const ScheduleTable& table,
                                                 std::int64_t round_micro_batches,
                                                 std::int64_t micro_batches,
                                                 const CellTimes& times) {
+  // The cuts below count one forward and one whole backward a micro-batch and stage, and ranks in the order of their stages.
+  if (!is_plain(table)) return std::nullopt;
   const auto missing = micro_batches - table.micro_batches;
   CORE_ASSERT(missing >= 0 && round_micro_batches > 0 && missing % round_micro_batches == 0);
   prepare(table, times);
-  CORE_ASSERT(table.placement == core::Placement::loop);
   // Cut the ranks' programs between rounds: rank r after its warm-up and 2r more actions, which no earlier cut waits for.
   const auto round = static_cast<std::size_t>(2 * round_micro_batches * table.vpp);
   std::vector<std::size_t> cut(ranks_.size());

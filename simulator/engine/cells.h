@@ -80,7 +80,8 @@ class CellRunner {
   // (every clock and every message in flight has advanced by the same time over some rounds), the rounds that the table
   // lacks add that time. The period is up to as many rounds as there are ranks: where stages are equal, the slowest circuit
   // of 1F1B is a micro-batch's way through all of them. Nothing where the period does not show, or does not divide what the
-  // table lacks; then a longer table has to be run.
+  // table lacks; then a longer table has to be run. Nothing either for tables with pairs, split backwards or another
+  // placement than loop, whatever the round: those are run whole.
   std::optional<core::SimTime> run_periodic(const core::ScheduleTable& table,
                                             std::int64_t round_micro_batches,
                                             std::int64_t micro_batches,
