@@ -218,7 +218,7 @@ bool Space::legal(const ParallelPlan& plan) {
 void Space::walk_shardings(const ParallelPlan& legal) {
   const bool shared = legal.replicas() > 1 || (has_experts_ && legal.expert_replicas() > 1);
   for (const auto& sharding : axes_.shardings) {
-    if (sharding.zero > 0 && !shared && !q_.fixed.has_zero) continue;  // the same plan as zero=0
+    if (sharding.zero > 0 && !shared) continue;  // the same plan as zero=0
     ParallelPlan plan = legal;
     plan.zero = sharding.zero;
     if (q_.fixed.has_zero) plan.shard = q_.fixed.plan.shard;

@@ -342,6 +342,16 @@ SimTime Pricer::state_time(const core::StateOp& op) {
   return found->second;
 }
 
+// Between two pipeline ranks, of which the lower one begins at rank `first`: which links join them depends on it.
+SimTime Pricer::copies_time(const core::StateOps& ops, std::int64_t first) const {
+  SimTime sum = 0;
+  for (const auto& op : ops) {
+    const auto links = bench_.topology().group(first, op.group.stride, op.group.size);
+    sum += core::to_sim_time(collective_time(op.kind, core::Bytes{op.bytes}, links, bench_.curves()).cost.time);
+  }
+  return sum;
+}
+
 CommTimes Pricer::times_of(const core::StateOps& ops) {
   CommTimes out;
   for (const auto& op : ops) out.add(state_time(op));
@@ -534,8 +544,9 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
   out.copies_gather.clear();
   for (std::size_t r = 0; both_ways && r < pp / 2; ++r) {
     const auto stride = static_cast<std::int64_t>(pp - 1 - 2 * r) * plan.ranks_of_stage();
-    out.copies_reduce.push_back(times_of(traffic.reduce_copies(of_rank[r].all, stride)).sum());
-    out.copies_gather.push_back(times_of(traffic.gather_copies(of_rank[r].all, stride)).sum());
+    const auto first = static_cast<std::int64_t>(r) * plan.ranks_of_stage();
+    out.copies_reduce.push_back(copies_time(traffic.reduce_copies(of_rank[r].all, stride), first));
+    out.copies_gather.push_back(copies_time(traffic.gather_copies(of_rank[r].all, stride), first));
   }
   out.optimizer.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) {

@@ -185,6 +185,7 @@ class Pricer {
   void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
   CommTimes times_of(const core::StateOps& ops);
   core::SimTime state_time(const core::StateOp& op);
+  core::SimTime copies_time(const core::StateOps& ops, std::int64_t first) const;
   core::SimTime send_time(const core::ParallelPlan& plan, std::int64_t from, std::int64_t to, double bytes);
   std::vector<core::BodyRange> buckets(const core::ParallelPlan& plan) const;  // of expanded_
   void edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out);

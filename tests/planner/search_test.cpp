@@ -15,6 +15,7 @@
 
 #include "simulator/request.h"
 #include "simulator/step.h"
+#include "tests/planner/axes.h"
 
 namespace planner {
 namespace {
@@ -48,7 +49,8 @@ Question question_of(const Space& space,
           space.batch,
           space.seq,
           setting.recipe.name,
-          core::parse_plan(fixed, "--fix")};
+          core::parse_plan(fixed, "--fix"),
+          64};  // tensor parallel over all of them
 }
 
 // --- plans by rules of our own -------------------------------------------------------------------
@@ -224,7 +226,7 @@ TEST(BruteForce, ListsTheSamePlansUnderAnyMemoryLimit) {
       SearchOptions options;
       options.keep = 1'000'000;
       options.prune = i % 2 == 0;
-      const auto found = search(setting, bench, question, axes_of(question), options);
+      const auto found = search(setting, bench, question, plain_axes(question), options);
       const auto expected = listed(taken, limit);
       std::vector<core::SimTime> times;
       for (const auto& ranked : found.best) times.push_back(ranked.time);
@@ -237,7 +239,7 @@ TEST(BruteForce, ListsTheSamePlansUnderAnyMemoryLimit) {
 
       options.keep = 5;
       options.prune = true;
-      const auto few = search(setting, bench, question, axes_of(question), options);
+      const auto few = search(setting, bench, question, plain_axes(question), options);
       times.resize(std::min<std::size_t>(5, times.size()));
       std::vector<core::SimTime> few_times;
       for (const auto& ranked : few.best) few_times.push_back(ranked.time);
@@ -254,7 +256,7 @@ TEST(BruteForce, FindsTheSameTimesAndFits) {
   const auto setting = setting_of(space);
   const simulator::Bench bench(setting);
   const auto question = question_of(space, setting);
-  const auto found = search(setting, bench, question, axes_of(question));
+  const auto found = search(setting, bench, question, plain_axes(question));
   ASSERT_EQ(found.best.size(), 20U);
   for (const auto& ranked : found.best) {
     const auto taken = simulate(setting, bench, ranked.plan);
@@ -274,7 +276,7 @@ TEST(BruteForce, FindsTheSameLegalPlans) {
     const auto setting = setting_of(space);
     const simulator::Bench bench(setting);
     const auto question = question_of(space, setting);
-    const auto found = search(setting, bench, question, axes_of(question));
+    const auto found = search(setting, bench, question, plain_axes(question));
     EXPECT_EQ(found.searched, static_cast<std::int64_t>(brute_force(space, setting).size()))
         << space.model;
   }
@@ -288,7 +290,7 @@ TEST(FixedSettings, AnyScheduleIsSearchedWithTheTimesOfItsSimulation) {
   const simulator::Bench bench(setting);
   for (const auto* schedule : core::schedules::all()) {
     const auto question = question_of(space, setting, fmt::format("schedule={}", schedule->name));
-    const auto found = search(setting, bench, question, axes_of(question));
+    const auto found = search(setting, bench, question, plain_axes(question));
     ASSERT_GT(found.best.size(), 5U) << schedule->name;
     for (const auto& ranked : found.best) {
       EXPECT_EQ(ranked.plan.schedule, schedule->name);
@@ -306,7 +308,7 @@ TEST(FixedSettings, AreHeld) {
   SearchOptions all;
   all.keep = 1'000'000;
   const auto whole = search(
-      setting, bench, question_of(space, setting), axes_of(question_of(space, setting)), all);
+      setting, bench, question_of(space, setting), plain_axes(question_of(space, setting)), all);
   const auto texts = [](const SearchResult& result, const auto& holds) {
     std::vector<std::string> out;
     for (const auto& ranked : result.best) {
@@ -319,7 +321,7 @@ TEST(FixedSettings, AreHeld) {
   const auto everything = [](const ParallelPlan&) { return true; };
   const auto check = [&](const std::string& fixed, const auto& holds) {
     const auto question = question_of(space, setting, fixed);
-    const auto found = search(setting, bench, question, axes_of(question), all);
+    const auto found = search(setting, bench, question, plain_axes(question), all);
     EXPECT_FALSE(found.best.empty()) << fixed;
     EXPECT_EQ(texts(found, everything), texts(whole, holds)) << fixed;
   };
@@ -360,7 +362,7 @@ TEST(SearchThreads, LeaveEveryNumberAsItIs) {
     const auto with = [&](int threads) {
       SearchOptions options;
       options.threads = threads;
-      return text_of(search(setting, bench, question, axes_of(question), options));
+      return text_of(search(setting, bench, question, plain_axes(question), options));
     };
     const auto one = with(1);
     EXPECT_EQ(with(2), one) << space.model;
@@ -380,7 +382,7 @@ TEST(NoPlan, SaysWhy) {
   setting.cluster = cluster;
   const simulator::Bench bench(setting);
   const auto question = question_of({"llama-3.1-70b", "a100-pcie-40", 2, 4, 4096}, setting);
-  const auto found = search(setting, bench, question, axes_of(question));
+  const auto found = search(setting, bench, question, plain_axes(question));
   EXPECT_TRUE(found.best.empty());
   EXPECT_EQ(found.feasible(), 0);
   EXPECT_GT(found.searched, 0);

@@ -3,6 +3,7 @@
 
 #include "planner/search.h"
 #include "simulator/request.h"
+#include "tests/planner/axes.h"
 
 namespace {
 
@@ -21,7 +22,7 @@ planner::SearchResult search_with(int threads) {
   question.recipe = request.recipe;
   planner::SearchOptions options;
   options.threads = threads;
-  return planner::search(setting, bench, question, planner::axes_of(question), options);
+  return planner::search(setting, bench, question, planner::plain_axes(question), options);
 }
 
 TEST(SearchThreads, GiveTheSameAnswerWhateverTheirNumber) {

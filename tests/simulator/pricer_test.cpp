@@ -68,7 +68,7 @@ Ran run_graph(const Setting& setting,
   const auto work = core::step_work(
       setting.model, plan, setting.recipe, framework, setting.seq, setting.attention);
   ran.graph = core::lower(work, random_plans::table_of(plan), grain);
-  ran.prices = simulator::prices_of(ran.graph, bench.machine(), framework);
+  ran.prices = simulator::prices_of(ran.graph, bench.machine(), work.framework);
   ran.timeline = simulator::run(ran.graph,
                                 simulator::durations_of(ran.prices),
                                 simulator::slowdown_of(bench.curves()),
@@ -105,6 +105,64 @@ TEST(Pricer, RunsCellsToTheTimeOfTheGraph) {
                   EXPECT_EQ(runner.run(random_plans::table_of(plan), times),
                             run_graph(setting, bench, plan, Grain::cell).timeline.makespan);
                 });
+}
+
+// Models with experts, latent and linear attention, under every schedule.
+const std::vector<Question>& wide_questions() {
+  static const std::vector<Question> all = {
+      {"mixtral-8x7b", {"h100-sxm", 16}, 4096},
+      {"deepseek-v2-lite", {"h800-sxm", 16}, 4096},
+      {"qwen3-30b-a3b", {"h100-sxm", 32}, 4096},
+      {"qwen3-next-80b-a3b", {"h100-sxm", 32}, 4096},
+      {"nemotron-h-56b", {"h100-sxm", 32}, 4096},
+      {"tiny-llama", {"h100-sxm", 16}, 128},
+  };
+  return all;
+}
+
+TEST(Pricer, RunsEverySchedulesCellsToTheTimeAndMemoryOfTheGraph) {
+  CellRunner runner;
+  CellTimes times;
+  std::vector<RankMemory> memory;
+  Limits limits;
+  limits.any_schedule = true;
+  int pairs = 0, splits = 0;
+  for (const auto& q : wide_questions()) {
+    const auto setting = random_plans::setting_of(q.model, q.machine, q.seq, q.framework);
+    const Bench bench(setting);
+    Pricer pricer(setting, bench);
+    Rng rng(21);
+    for (int i = 0; i < 60; ++i) {
+      const auto plan = random_plans::draw_legal(rng, setting, limits);
+      SCOPED_TRACE(q.model + ": " + core::to_text(plan));
+      const auto table = random_plans::table_of(plan);
+      pricer.cell_times(plan, times);
+      const auto makespan = runner.run(table, times);
+      const auto ran = run_graph(setting, bench, plan, Grain::cell);
+      ASSERT_EQ(makespan, ran.timeline.makespan);
+      EXPECT_LE(pricer.lower_bound(plan, times), makespan);
+      if (i % 4 == 0) {
+        EXPECT_EQ(run_graph(setting, bench, plan, Grain::mixed).timeline.makespan,
+                  run_graph(setting, bench, plan, Grain::op).timeline.makespan);
+      }
+      pricer.memory(plan, table, memory);
+      const auto* schedule = core::find_schedule(plan.schedule);
+      pairs += schedule->pairs ? 1 : 0;
+      splits += schedule->splits_backward ? 1 : 0;
+      for (std::int32_t r = 0; r < plan.pp; ++r) {
+        const auto peak = simulator::memory_peak({ran.graph, ran.timeline, ran.prices}, r);
+        const auto& mine = memory[static_cast<std::size_t>(r)];
+        // A pair that communicates between its bodies runs as two, and what I leaves for W grows body by body there: the graph
+        // then needs no more.
+        if (schedule->pairs || schedule->splits_backward) EXPECT_GE(mine.short_lived, peak.short_lived) << "rank " << r;
+        else EXPECT_EQ(mine.short_lived, peak.short_lived) << "rank " << r;
+        EXPECT_EQ(mine.resident, peak.bytes - peak.short_lived) << "rank " << r;
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(pairs, 40);
+  EXPECT_GT(splits, 40);
 }
 
 // Fixed rates are a case of their own in the engine, and the plain recurrence of the cell runner.

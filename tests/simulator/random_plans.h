@@ -60,6 +60,7 @@ struct Limits {
   std::optional<std::int64_t> tp, pp, micro_batches;
   std::optional<int> zero;
   std::optional<core::Layout> layout;
+  bool any_schedule = false;  // every schedule, and the settings that say how communication and loss run
 };
 
 inline std::int64_t draw_divisor(Rng& rng, std::int64_t n, std::int64_t most) {
@@ -120,7 +121,8 @@ inline core::ParallelPlan draw(Rng& rng,
     plan.cp_kind = pick<core::ContextParallel>(rng,
                                                {core::ContextParallel::ring,
                                                 core::ContextParallel::all_gather,
-                                                core::ContextParallel::all_gather});
+                                                core::ContextParallel::all_gather,
+                                                core::ContextParallel::ulysses});
     plan.cp_balanced = rng() % 4 != 0;
   }
   plan.dp = gpus / (plan.tp * plan.cp * plan.pp);
@@ -133,6 +135,16 @@ inline core::ParallelPlan draw(Rng& rng,
   if (plan.schedule == "interleaved") {
     plan.vpp =
         2 + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(limits.most_vpp - 1));
+  }
+  if (limits.any_schedule) {
+    const auto* schedule = core::schedules::all()[rng() % core::schedules::all().size()];
+    plan.schedule = std::string(schedule->name);
+    plan.vpp = schedule->stages_a_rank ? *schedule->stages_a_rank
+                                       : 2 + static_cast<std::int64_t>(rng() % 3);
+    plan.overlap_tensor = rng() % 3 == 0;
+    plan.overlap_experts = rng() % 3 == 0;
+    plan.loss = static_cast<core::Loss>(rng() % 3);
+    plan.graphs = rng() % 3 == 0 ? core::CudaGraphs::layers : core::CudaGraphs::none;
   }
   plan.micro_batch =
       1 + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(limits.most_micro_batch));
