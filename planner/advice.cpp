@@ -48,7 +48,7 @@ class Changes {
     add(p, "recompute=full");
   }
   void sharding() {
-    for (int zero = plan_.zero + 1; zero <= 3 && plan_.dp > 1; ++zero) {
+    for (int zero = plan_.zero + 1; zero <= 3 && plan_.replicas() > 1; ++zero) {
       auto p = plan_;
       p.zero = zero;
       add(p, fmt::format("zero={}", zero));
@@ -65,11 +65,26 @@ class Changes {
       p.micro_batch = mb;
       add(p, fmt::format("mb={}", mb));
     }
+    for (const auto loss : {core::Loss::fused, core::Loss::linear}) {
+      if (plan_.loss != core::Loss::unfused) break;
+      auto p = plan_;
+      p.loss = loss;
+      add(p, loss == core::Loss::fused ? "loss=fused" : "loss=linear");
+    }
+    for (std::int64_t ep = 2 * plan_.ep; ep <= plan_.ranks_of_stage(); ep *= 2) {
+      auto p = plan_;
+      p.ep = ep;
+      add(p, fmt::format("ep={}", ep));
+    }
     for (std::int64_t k = 2; k <= plan_.dp; k *= 2) {
       if (plan_.dp % k != 0) continue;
       auto p = plan_;
       p.dp = plan_.dp / k, p.tp = plan_.tp * k;
+      p.sp = plan_.sp || plan_.ep > 1;
       add(p, fmt::format("tp={} dp={}", p.tp, p.dp));
+      p = plan_;
+      p.dp = plan_.dp / k, p.cp = plan_.cp * k;
+      add(p, fmt::format("cp={} dp={}", p.cp, p.dp));
       p = plan_;
       p.dp = plan_.dp / k, p.pp = plan_.pp * k;
       if (p.layout == core::Layout::even && setting_.model.layers() % p.stages() != 0) p.layout = core::Layout::slots;

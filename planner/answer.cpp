@@ -59,16 +59,16 @@ std::string head_text(const simulator::Setting& setting, const ReportOptions& o)
 
 std::string plan_row(std::size_t rank, const StepReport& r) {
   const auto& p = r.plan;
-  return fmt::format("{:>4} {:>3} {:>2} {:>6} {:>5} {:>4} {:>3} {:>5} {:<11} {:<9} {:<6} {:>9} {:>6} {:>8} {:>8} {:>7.1f} {:<10}",
-                     rank, p.tp, p.sp ? "sp" : "-", pipeline_of(p), p.dp, p.zero, p.micro_batch, p.micro_batches(),
+  return fmt::format("{:>4} {:>3} {:>2} {:>3} {:>6} {:>3} {:>5} {:>4} {:>3} {:>5} {:<15} {:<9} {:<6} {:>9} {:>6} {:>8} {:>8} {:>7.1f} {:<10}",
+                     rank, p.tp, p.sp ? "sp" : "-", p.cp, pipeline_of(p), p.ep, p.dp, p.zero, p.micro_batch, p.micro_batches(),
                      p.schedule, recompute_of(p), layout_of(p), simulator::seconds_text(r.step_time_s),
                      fmt::format("{:.1f}%", 100.0 * r.mfu), simulator::three_digits(r.tflops_per_gpu),
                      simulator::three_digits(r.tokens_per_s_per_gpu), r.peak_memory_GiB, simulator::name_of(r.fits));
 }
 
 std::string plan_rows(const Answer& a) {
-  std::string out = fmt::format("{:>4} {:>3} {:>2} {:>6} {:>5} {:>4} {:>3} {:>5} {:<11} {:<9} {:<6} {:>9} {:>6} {:>8} {:>8} {:>7} {:<10} {}\n",
-                                "rank", "tp", "sp", "pp", "dp", "zero", "mb", "m", "schedule", "recompute", "layers",
+  std::string out = fmt::format("{:>4} {:>3} {:>2} {:>3} {:>6} {:>3} {:>5} {:>4} {:>3} {:>5} {:<15} {:<9} {:<6} {:>9} {:>6} {:>8} {:>8} {:>7} {:<10} {}\n",
+                                "rank", "tp", "sp", "cp", "pp", "ep", "dp", "zero", "mb", "m", "schedule", "recompute", "layers",
                                 "step", "MFU", "TFLOP/s", "tok/s/GPU", "GiB", "fits", "behind the first");
   for (std::size_t i = 0; i < a.plans.size(); ++i) {
     out += plan_row(i + 1, a.plans[i]);
@@ -88,7 +88,7 @@ constexpr std::int64_t most_operations = 150'000;
 
 core::Grain grain_for(const simulator::Setting& setting, const core::ParallelPlan& plan) {
   constexpr std::int64_t operations_a_layer = 32;  // forward and backward together
-  const bool every_micro_batch = plan.zero >= 2 && plan.dp > 1;
+  const bool every_micro_batch = plan.zero >= 2 && plan.replicas() > 1;
   const auto operations = plan.micro_batches() * setting.model.layers() * operations_a_layer;
   return every_micro_batch && operations > most_operations ? core::Grain::cell : core::Grain::mixed;
 }

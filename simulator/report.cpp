@@ -31,8 +31,8 @@ Totals totals_for(const Setting& setting, const StepReport& report, double token
 void write_step(core::JsonWriter& json, const Setting& setting, const StepReport& report, std::optional<double> tokens) {
   const auto& plan = report.plan;
   json.member("plan", core::to_text(plan))
-      .member("tp", plan.tp).member("sp", plan.sp).member("cp", 1)
-      .member("pp", plan.pp).member("vpp", plan.vpp).member("ep", 1).member("etp", 1)
+      .member("tp", plan.tp).member("sp", plan.sp).member("cp", plan.cp)
+      .member("pp", plan.pp).member("vpp", plan.vpp).member("ep", plan.ep).member("etp", plan.etp)
       .member("dp", plan.dp).member("zero", plan.zero)
       .member("micro_batch", plan.micro_batch).member("global_batch", plan.global_batch)
       .member("micro_batches", plan.micro_batches())
@@ -242,17 +242,24 @@ std::string headline_text(const Setting& setting, const StepReport& r, std::opti
 
 std::string step_csv_header() {
   std::string out =
-      "rank,plan,tp,sp,pp,vpp,dp,zero,micro_batch,global_batch,schedule,recompute,recipe,step_time_s,step_time_low_s,"
+      "rank,plan,tp,sp,cp,pp,vpp,ep,etp,dp,zero,micro_batch,global_batch,schedule,recompute,recipe,step_time_s,step_time_low_s,"
       "step_time_high_s,tokens_per_s_per_gpu,mfu,tflops_per_gpu,flops_convention,fits,short_GiB,peak_memory_GiB,"
       "memory_limit_GiB,usd_per_step";
   for (std::size_t i = 0; i < activities; ++i) out += fmt::format(",{}_s", name_of(static_cast<Activity>(i)));
   return out + "\n";
 }
 
+namespace {
+
+// A field of a CSV file: in quotes where it has a comma.
+std::string quoted(std::string text) { return text.find(',') == std::string::npos ? text : '"' + text + '"'; }
+
+}  // namespace
+
 std::string step_csv(const Setting&, const StepReport& r, std::size_t rank) {
   const auto& p = r.plan;
-  std::string out = fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", rank,
-                                core::to_text(p), p.tp, p.sp ? 1 : 0, p.pp, p.vpp, p.dp, p.zero, p.micro_batch,
+  std::string out = fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", rank,
+                                quoted(core::to_text(p)), p.tp, p.sp ? 1 : 0, p.cp, p.pp, p.vpp, p.ep, p.etp, p.dp, p.zero, p.micro_batch,
                                 p.global_batch, p.schedule, core::name_of(p.recompute), p.recipe, r.step_time_s, r.low_s,
                                 r.high_s, r.tokens_per_s_per_gpu, r.mfu, r.tflops_per_gpu, flops_convention,
                                 name_of(r.fits), r.short_GiB, r.peak_memory_GiB, r.memory_limit_GiB, r.usd_per_step);

@@ -111,10 +111,14 @@ core::Flops model_flops(const Setting& setting, const core::ParallelPlan& plan) 
 }
 
 std::string sharding_text(const core::ParallelPlan& plan) {
-  const auto over = [&](int from) {
-    return plan.zero >= from && plan.dp > 1 ? fmt::format("over {}", plan.dp) : std::string("whole");
+  const core::StateTraffic traffic(plan, core::Recipe{});
+  const auto over = [&](std::int64_t core::ShardSizes::*state) {
+    const auto dense = traffic.dense().*state, experts = traffic.experts().*state;
+    const auto ranks = [](std::int64_t n) { return n > 1 ? fmt::format("over {}", n) : std::string("whole"); };
+    return plan.ep > 1 ? fmt::format("{} (experts {})", ranks(dense), ranks(experts)) : ranks(dense);
   };
-  return fmt::format("parameters {}, gradients {}, optimizer states {}", over(3), over(2), over(1));
+  return fmt::format("parameters {}, gradients {}, optimizer states {}", over(&core::ShardSizes::parameters),
+                     over(&core::ShardSizes::gradients), over(&core::ShardSizes::optimizer));
 }
 
 SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan,

@@ -96,7 +96,7 @@ std::optional<std::string> why_not(const ModelSpec& model,
 std::vector<std::string> notes_on(const ParallelPlan& plan) {
   std::vector<std::string> notes;
   if (plan.sp && plan.tp == 1) notes.emplace_back("sp does nothing at tp=1");
-  if (plan.zero > 0 && plan.dp == 1) {
+  if (plan.zero > 0 && plan.replicas() == 1 && plan.expert_replicas() == 1) {
     notes.push_back(fmt::format("zero={} does nothing at dp=1: there is nobody to share states with", plan.zero));
   }
   if (plan.recompute_layers > 0 && plan.recompute != Recompute::full) {
