@@ -606,16 +606,32 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
   const auto backward = schedule.pairs_input_gradients ? Part::input_gradient : Part::backward;
   out.pairs_have_input_gradient = schedule.pairs_input_gradients;
   out.pairs.assign(n * n, {});
+  // Stages of the same bodies take the same time: each two of them are priced once.
+  std::vector<std::size_t> alike(n);
   std::vector<PricedChain> forwards(n), backwards(n);
-  for (std::size_t s = 0; s < n; ++s) forwards[s] = chain_of(s, Part::forward), backwards[s] = chain_of(s, backward);
+  for (std::size_t s = 0; s < n; ++s) {
+    alike[s] = s;
+    for (std::size_t t = 0; t < s && alike[s] == s; ++t) {
+      if (alike[t] == t && stages_[t].runs == stages_[s].runs) alike[s] = t;
+    }
+    if (alike[s] == s) forwards[s] = chain_of(s, Part::forward), backwards[s] = chain_of(s, backward);
+  }
+  std::vector<bool> known(n * n, false);
+  const auto time_of = [&](std::size_t i, std::size_t j) -> const Piece& {
+    auto& piece = out.pairs[i * n + j];
+    if (known[i * n + j]) return piece;
+    known[i * n + j] = true;
+    const auto kernels = stage_time(i, Part::forward).kernels + stage_time(j, backward).kernels;
+    const PartTime time{
+        pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations), kernels, 0};
+    return piece = piece_of(time);
+  };
   for (std::int64_t r = 0; r < plan.pp; ++r) {
     const auto mine = core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r);
     for (const auto f : mine) {
       for (const auto b : mine) {
         const auto i = static_cast<std::size_t>(f), j = static_cast<std::size_t>(b);
-        const auto kernels = stage_time(i, Part::forward).kernels + stage_time(j, backward).kernels;
-        const PartTime time{pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations), kernels, 0};
-        out.pairs[i * n + j] = piece_of(time);
+        out.pairs[i * n + j] = time_of(alike[i], alike[j]);
       }
     }
   }

@@ -144,6 +144,7 @@ class Pricer {
   struct Run {
     const BodyPrice* body = nullptr;
     std::int64_t count = 0;
+    bool operator==(const Run&) const = default;
   };
   struct Stage {
     std::vector<Run> runs;
