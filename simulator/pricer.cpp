@@ -134,8 +134,11 @@ BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework
 }
 
 void Pricer::forget_bodies() {
-  constexpr std::size_t most = 4000;
-  if (bodies_.size() >= most) bodies_.clear();
+  constexpr std::size_t most = 30'000, most_chains = 400;  // of the order of 100 MB, and of 20 MB
+  if (bodies_.size() >= most) bodies_.clear(), with_chains_.clear();
+  if (with_chains_.size() < most_chains) return;
+  for (auto* bodies : with_chains_) bodies->chains.reset();
+  with_chains_.clear();
 }
 
 const PricedBodies& Pricer::bodies(const core::ParallelPlan& plan) { return priced(plan); }
@@ -562,6 +565,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
 void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out) {
   if (!bodies.chains) {
     bodies.chains = std::make_unique<PairChains>();
+    with_chains_.push_back(&bodies);
     const auto model_bodies = setting_.bodies_of(plan);
     const auto host = core::to_sim_time(setting_.framework_of(plan).host(plan.graphs));
     const auto add = [&](const core::Body& body) {

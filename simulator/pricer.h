@@ -197,6 +197,7 @@ class Pricer {
   const Setting& setting_;
   const Bench& bench_;
   std::map<BodiesKey, PricedBodies> bodies_;
+  std::vector<PricedBodies*> with_chains_;  // of bodies_
   Slowdown slowdown_;
   std::unordered_map<core::OpSpec, core::SimTime, OpHash> op_times_;  // of kernels
   std::map<StateKey, core::SimTime> state_times_;
