@@ -222,6 +222,38 @@ TEST(Exhaustive, PruningChangesNothing) {
   EXPECT_GE(compared, 20);
 }
 
+// The same with every axis: context and expert parallel, all schedules, modules, sharding in nodes.
+TEST(Exhaustive, PruningChangesNothingOnAnyAxis) {
+  const Space wide[] = {{"tiny-llama", "h100-sxm", 8, 16, 2048, 1.0},
+                        {"tiny-llama", "h100-sxm", 16, 16, 4096, 0.0195},
+                        {"qwen2-0.5b", "a100-sxm-80", 4, 8, 4096, 0.3},
+                        {"deepseek-v2-lite", "h100-sxm", 16, 16, 2048, 1.0}};
+  std::int64_t without_a_run = 0, runs = 0;
+  for (const auto& space : wide) {
+    const auto setting = setting_of(space);
+    const simulator::Bench bench(setting);
+    const auto question = question_of(space, setting);
+    const auto axes = axes_of(question);
+    SearchOptions every;
+    every.prune = false;
+    const auto pruned = search(setting, bench, question, axes), whole = search(setting, bench, question, axes, every);
+    EXPECT_EQ(whole.pruned, 0);
+    without_a_run += pruned.pruned;
+    runs += whole.evaluated;
+    EXPECT_EQ(pruned.searched, whole.searched);
+    EXPECT_EQ(pruned.searched, pruned.evaluated + pruned.pruned + pruned.dominated + pruned.memory_rejected);
+    ASSERT_EQ(pruned.best.size(), whole.best.size());
+    ASSERT_FALSE(whole.best.empty()) << space.model;
+    for (std::size_t i = 0; i < whole.best.size(); ++i) {
+      EXPECT_EQ(pruned.best[i].time, whole.best[i].time) << space.model << ' ' << i;
+      EXPECT_EQ(pruned.best[i].plan, whole.best[i].plan) << space.model << ' ' << i;
+    }
+  }
+  std::printf("%lld plans run; %lld pruned\n", static_cast<long long>(runs), static_cast<long long>(without_a_run));
+  EXPECT_GT(without_a_run, 10'000);
+  EXPECT_GT(runs, 1'000);
+}
+
 TEST(Exhaustive, OpGrainWinnerIsAmongTheBestAtCellGrain) {
   for (const auto& space : spaces) {
     if (space.gpus * space.batch > 128) continue;
