@@ -18,20 +18,6 @@ constexpr Part all_parts[] = {Part::forward, Part::backward, Part::input_gradien
 constexpr std::size_t index_of(Part part) { return static_cast<std::size_t>(part); }
 constexpr std::size_t index_of(Recompute mode) { return static_cast<std::size_t>(mode); }
 
-Recompute recompute_of(const core::ParallelPlan& plan, std::int64_t layer_in_stage) {
-  if (plan.recompute != Recompute::full || plan.recompute_layers == 0) return plan.recompute;
-  return layer_in_stage < plan.recompute_layers ? Recompute::full : Recompute::none;
-}
-
-// Recompute of the modules after the output layer: none where layers are counted.
-Recompute recompute_of_mtp(const core::ParallelPlan& plan) {
-  return plan.recompute_layers > 0 ? Recompute::none : plan.recompute;
-}
-
-bool gathers_ahead(const core::ParallelPlan& plan, const core::StateTraffic& traffic) {
-  return !traffic.gathers_units() && traffic.shards_optimizer() && plan.overlap_parameters;
-}
-
 const core::Schedule& schedule_of(const core::ParallelPlan& plan) {
   const auto* schedule = core::find_schedule(plan.schedule);
   CORE_ASSERT(schedule != nullptr);
@@ -80,7 +66,7 @@ std::size_t Pricer::OpHash::operator()(const core::OpSpec& op) const {
   return hash;
 }
 
-SimTime Pricer::op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups, const core::ParallelPlan& plan) {
+SimTime Pricer::op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups) {
   if (spec.group >= 0) {
     auto keyed = spec;
     // Groups of other plans have other sizes: they are part of the key.
@@ -90,7 +76,6 @@ SimTime Pricer::op_time(const core::OpSpec& spec, const std::vector<core::CommGr
     if (added) found->second = price_of(spec, groups, bench_.machine()).duration;
     return found->second;
   }
-  (void)plan;
   const auto [found, added] = op_times_.try_emplace(spec, 0);
   if (added) found->second = price_of(spec, groups, bench_.machine()).duration;
   return found->second;
@@ -104,7 +89,7 @@ PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::P
     if (op->scope != core::Scope::none) spec.group = static_cast<std::int16_t>(static_cast<int>(op->scope) - 1);
     const auto index = static_cast<std::uint32_t>(out.durations.size());
     out.ops.push_back({index | mark_of(op->scope), op->recompute, op->overlaps_next});
-    out.durations.push_back(op_time(spec, groups, plan));
+    out.durations.push_back(op_time(spec, groups));
   }
   return out;
 }
@@ -207,12 +192,12 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
       for (std::int64_t i = 0; i < layers[s]; ++i) {
         const auto kind = setting_.model.layer_kind[layer];
         const bool high = setting_.recipe.keeps_high(static_cast<std::int64_t>(layer++), setting_.model.layers());
-        stage.add(&(high ? bodies.high_kinds : bodies.kinds)[kind][index_of(recompute_of(plan, i))]);
+        stage.add(&(high ? bodies.high_kinds : bodies.kinds)[kind][index_of(plan.recompute_of_layer(i))]);
       }
     }
     if (s + 1 != stages_.size()) continue;
     stage.add(&output_);
-    for (const auto& module : bodies.mtp) stage.add(&module[index_of(recompute_of_mtp(plan))]);
+    for (const auto& module : bodies.mtp) stage.add(&module[index_of(plan.recompute_after_output())]);
   }
 }
 
@@ -418,7 +403,7 @@ Piece Pricer::piece_of(const PartTime& time) const {
 // sharded gradients each) the reduction of gradients, bucket by bucket.
 void Pricer::edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out) {
   const bool reduces = traffic.shared() && (traffic.reduces_each() || plan.overlap_gradients);
-  if (!reduces && !gathers_ahead(plan, traffic)) return;
+  if (!reduces && !traffic.gathers_ahead()) return;
   expand(stages_[s]);
   auto ranges = buckets(plan);
   if (reduces) {
@@ -439,7 +424,7 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, const core::StateTraffi
       add(Part::weight_gradient, out.weight_gradient[s], out.last_weight_gradient[s]);
     }
   }
-  if (gathers_ahead(plan, traffic)) {
+  if (traffic.gathers_ahead()) {
     std::reverse(ranges.begin(), ranges.end());
     for (const auto range : ranges) {
       const auto sum = sum_of(expanded_, range);
@@ -516,7 +501,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
   out.final_reduce.assign(pp, {});
   out.final_gather.assign(pp, {});
   const bool reduces_at_the_end = traffic.shared() && !traffic.reduces_each() && !plan.overlap_gradients;
-  const bool gathers_at_the_end = traffic.shards_optimizer() && !gathers_ahead(plan, traffic);
+  const bool gathers_at_the_end = traffic.shards_optimizer() && !traffic.gathers_ahead();
   for (std::size_t r = 0; r < pp; ++r) {
     for (const auto s : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
       const auto& stage = of_stage[static_cast<std::size_t>(s)].all;

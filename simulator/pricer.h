@@ -182,7 +182,7 @@ class Pricer {
   BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan);
   PricedChain price_chain(const core::Body& body, core::Part part, const core::ParallelPlan& plan);
   PartTime part_time(const core::Body& body, core::Part part, const core::Framework& framework, const core::ParallelPlan& plan);
-  core::SimTime op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups, const core::ParallelPlan& plan);
+  core::SimTime op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups);
   void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
   CommTimes times_of(const core::StateOps& ops);
   core::SimTime state_time(const core::StateOp& op);

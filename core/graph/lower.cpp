@@ -54,9 +54,6 @@ class Lowering : private GraphWriter {
     return static_cast<std::size_t>(table_.model_stage(static_cast<std::int64_t>(stage)));
   }
 
-  bool gathers_ahead() const {
-    return !traffic_.gathers_units() && traffic_.shards_optimizer() && work_.plan.overlap_parameters;
-  }
   bool reduces_in_pieces(bool last) const {
     return traffic_.shared() && (traffic_.reduces_each() || (last && work_.plan.overlap_gradients));
   }
@@ -81,7 +78,7 @@ class Lowering : private GraphWriter {
         if (a.kind != Part::forward || seen[a.stage]) continue;
         seen[a.stage] = true;
         first_forward_[a.stage] = a.micro_batch;
-        if (gathers_ahead()) head = i + 1;
+        if (traffic_.gathers_ahead()) head = i + 1;
       }
       seen.assign(stages, false);
       for (auto i = actions.size(); i-- > 0;) {
@@ -164,7 +161,7 @@ class Lowering : private GraphWriter {
   // Whether the action has data-parallel communication between its bodies.
   bool in_pieces(const Action& a) const {
     if (traffic_.gathers_units()) return true;
-    if (a.kind == Part::forward) return gathers_ahead() && a.micro_batch == first_forward_[a.stage];
+    if (a.kind == Part::forward) return traffic_.gathers_ahead() && a.micro_batch == first_forward_[a.stage];
     return completes(a.kind) && reduces_in_pieces(a.micro_batch == last_backward_[a.stage]);
   }
   void run_pair(std::int64_t p, const Action& a, const Action& b) {
@@ -374,7 +371,7 @@ class Lowering : private GraphWriter {
         compute(r, spec, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, 0, 0});
       });
     }
-    if (traffic_.shards_optimizer() && !gathers_ahead()) {
+    if (traffic_.shards_optimizer() && !traffic_.gathers_ahead()) {
       for (std::int64_t p = 0; p < plan.pp; ++p) gather_at_the_end(p);
     }
     if (table_.placement == Placement::both_ways) write_copies(Copies::gather);

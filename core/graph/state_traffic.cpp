@@ -43,7 +43,8 @@ StateTraffic::StateTraffic(const ParallelPlan& plan, const Recipe& recipe)
       stride_(plan.tp),
       expert_stride_(plan.ep * plan.etp),
       gather_bytes_(recipe.parameter_gather_bytes),
-      reduce_bytes_(recipe.gradient_reduce_bytes) {}
+      reduce_bytes_(recipe.gradient_reduce_bytes),
+      overlap_parameters_(plan.overlap_parameters) {}
 
 std::array<StateTraffic::Class, 2> StateTraffic::classes(const StateElements& n) const {
   return {Class{dense_, stride_, n.dense, false}, Class{experts_, expert_stride_, n.experts, true}};

@@ -77,6 +77,8 @@ class StateTraffic {
   bool shared() const { return dense_.replicas > 1 || experts_.replicas > 1; }
   // Each unit is gathered before it runs.
   bool gathers_units() const { return dense_.parameters > 1 || experts_.parameters > 1; }
+  // Parameters that the last step updated are gathered at the start of this one, beside the first forward.
+  bool gathers_ahead() const { return !gathers_units() && shards_optimizer() && overlap_parameters_; }
   bool reduces_each() const { return dense_.gradients > 1 || experts_.gradients > 1; }
   bool shards_optimizer() const { return dense_.optimizer > 1 || experts_.optimizer > 1; }
 
@@ -92,6 +94,7 @@ class StateTraffic {
   ShardSizes dense_, experts_;
   std::int64_t stride_, expert_stride_;
   double gather_bytes_, reduce_bytes_;
+  bool overlap_parameters_;
 };
 
 }  // namespace core

@@ -193,11 +193,6 @@ void run_again(StepWork& work, std::size_t stage, std::int64_t loops) {
   }
 }
 
-Recompute recompute_of(const ParallelPlan& plan, std::int64_t layer_in_stage) {
-  if (plan.recompute != Recompute::full || plan.recompute_layers == 0) return plan.recompute;
-  return layer_in_stage < plan.recompute_layers ? Recompute::full : Recompute::none;
-}
-
 }  // namespace
 
 // A V brings the last stage back to the first rank, and both ways each end has the first and the last.
@@ -333,7 +328,7 @@ StepWork step_work(const ModelSpec& model,
   for (std::size_t s = 0; s < work.stages.size(); ++s) {
     work.stages[s].layers = layers[s];
     for (std::int64_t i = 0; i < layers[s]; ++i) {
-      const auto recompute = recompute_of(plan, i);
+      const auto recompute = plan.recompute_of_layer(i);
       work.stages[s].bodies.push_back(index.layer(model, bodies, layer++, recompute, plan.modules_of(recompute)));
     }
     run_again(work, s, model.loops);
@@ -346,7 +341,7 @@ StepWork step_work(const ModelSpec& model,
   }
   work.stages.back().bodies.push_back(index.index("output", output));
   for (std::size_t i = 0; i < bodies.mtp.size(); ++i) {
-    const auto recompute = plan.recompute_layers > 0 ? Recompute::none : plan.recompute;
+    const auto recompute = plan.recompute_after_output();
     work.stages.back().bodies.push_back(index.index("mtp" + std::to_string(i),
                                                     with_recompute(bodies.mtp[i], recompute, plan.modules_of(recompute))));
   }

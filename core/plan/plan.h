@@ -110,6 +110,12 @@ struct ParallelPlan {
   int zero_of_experts() const { return expert_zero.value_or(zero); }
   // Micro-batches a pipeline runs in a step. Requires micro_batch * dp to divide global_batch.
   std::int64_t micro_batches() const { return global_batch / (micro_batch * dp); }
+  // Recompute of the i-th layer of a virtual stage, and of what follows the output layer: none where layers are counted.
+  Recompute recompute_of_layer(std::int64_t i) const {
+    const bool counted = recompute == Recompute::full && recompute_layers > 0;
+    return counted && i >= recompute_layers ? Recompute::none : recompute;
+  }
+  Recompute recompute_after_output() const { return recompute_layers > 0 ? Recompute::none : recompute; }
   // The modules that recompute repeats in a layer; full recompute repeats all of it.
   Modules modules_of(Recompute kind) const {
     return kind == Recompute::selective ? modules::core_attention : kind == Recompute::modules ? recompute_modules : 0;

@@ -202,10 +202,9 @@ void CellRunner::run_pieces(const ScheduleTable& table, const CellTimes& times, 
 }
 
 // When what an action needs has come; -1 = not yet.
-SimTime CellRunner::arrival_of(const ScheduleTable& table, const Action& a) const {
+SimTime CellRunner::arrival_of(const Action& a) const {
   const auto at = a.stage * static_cast<std::size_t>(micro_batches_) + a.micro_batch;
   if (a.kind == Action::Kind::weight_gradient) return 0;
-  (void)table;
   return (a.kind == Action::Kind::forward ? forward_arrival_ : backward_arrival_)[at];
 }
 
@@ -246,11 +245,11 @@ bool CellRunner::advance(const ScheduleTable& table, const CellTimes& times) {
       const auto before = rank.next;
       while (rank.next < rank.limit) {
         const auto& a = actions[rank.next];
-        auto arrival = arrival_of(table, a);
+        auto arrival = arrival_of(a);
         if (arrival < 0) break;
         if (a.with_next) {
           const auto& b = actions[rank.next + 1];
-          const auto other = arrival_of(table, b);
+          const auto other = arrival_of(b);
           if (other < 0) break;
           arrival = std::max(arrival, other);
           if (const auto* pair = pair_of(a, b, times)) {

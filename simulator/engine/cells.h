@@ -125,7 +125,7 @@ class CellRunner {
   void run_pieces(const core::ScheduleTable& table, const CellTimes& times, std::size_t r,
                   const Pieces& pieces, core::SimTime arrival);
   void run_piece(Rank& rank, const Piece& piece, core::SimTime arrival);
-  core::SimTime arrival_of(const core::ScheduleTable& table, const core::Action& a) const;
+  core::SimTime arrival_of(const core::Action& a) const;
   void deliver(const core::ScheduleTable& table, const CellTimes& times, std::size_t r, const core::Action& a);
   core::SimTime finish(const core::ScheduleTable& table, const CellTimes& times);
   // What later cells depend on: clocks and messages in flight, and the work that is queued.
