@@ -1,0 +1,213 @@
+#include "simulator/pricer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "simulator/pricer/parts.h"
+
+namespace simulator {
+
+using core::Part;
+using core::Recompute;
+using core::SimTime;
+
+namespace {
+
+// The communicators of bodies; a spec's group is its scope less one.
+std::vector<core::CommGroup> groups_of(const core::ParallelPlan& plan) {
+  std::vector<core::CommGroup> groups;
+  const auto add = [&](std::string name, core::Scope scope) {
+    const auto shape = core::shape_of(scope, plan);
+    groups.push_back({std::move(name), 0, shape.stride, shape.size});
+  };
+  add("tp", core::Scope::tensor);
+  add("cp", core::Scope::context);
+  add("ep", core::Scope::expert);
+  add("etp", core::Scope::expert_tensor);
+  return groups;
+}
+
+std::uint32_t mark_of(core::Scope scope) {
+  switch (scope) {
+    case core::Scope::none: return 0;
+    case core::Scope::tensor:
+    case core::Scope::expert_tensor: return chain_mark(core::Stream::tensor);
+    case core::Scope::context: return chain_mark(core::Stream::context);
+    case core::Scope::expert: return chain_mark(core::Stream::expert);
+  }
+  CORE_ASSERT(false);
+}
+
+}  // namespace
+
+Bench::Bench(const Setting& setting) : topology_(setting.cluster), curves_(Curves::load(setting.cluster.gpu)) {}
+
+Pricer::Pricer(const Setting& setting, const Bench& bench)
+    : setting_(setting),
+      bench_(bench),
+      slowdown_(slowdown_of(bench.curves())) {}
+
+std::size_t Pricer::OpHash::operator()(const core::OpSpec& op) const {
+  std::size_t hash = std::hash<std::string>()(op.name);
+  for (const auto n : {op.m, op.n, op.k, op.batch, op.window, static_cast<std::int64_t>(op.bytes.value)}) {
+    hash = hash * 0x9E3779B97F4A7C15ull + std::hash<std::int64_t>()(n);
+  }
+  return hash;
+}
+
+SimTime Pricer::op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups) {
+  if (spec.group >= 0) {
+    auto keyed = spec;
+    // Groups of other plans have other sizes: they are part of the key.
+    const auto& group = groups[static_cast<std::size_t>(spec.group)];
+    keyed.name += '@' + std::to_string(group.stride) + 'x' + std::to_string(group.size);
+    const auto [found, added] = op_times_.try_emplace(std::move(keyed), 0);
+    if (added) found->second = price_of(spec, groups, bench_.machine()).duration;
+    return found->second;
+  }
+  const auto [found, added] = op_times_.try_emplace(spec, 0);
+  if (added) found->second = price_of(spec, groups, bench_.machine()).duration;
+  return found->second;
+}
+
+PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::ParallelPlan& plan) {
+  const auto groups = groups_of(plan);
+  PricedChain out;
+  for (const auto* op : core::ops_of(body, part)) {
+    auto spec = op->spec;
+    if (op->scope != core::Scope::none) spec.group = static_cast<std::int16_t>(static_cast<int>(op->scope) - 1);
+    const auto index = static_cast<std::uint32_t>(out.durations.size());
+    out.ops.push_back({index | mark_of(op->scope), op->recompute, op->overlaps_next});
+    out.durations.push_back(op_time(spec, groups));
+  }
+  return out;
+}
+
+// Time of a part's operations, the host's launches included, and of the kernels in it.
+PartTime Pricer::part_time(const core::Body& body, Part part, const core::Framework& framework, const core::ParallelPlan& plan) {
+  const auto priced = price_chain(body, part, plan);
+  const auto gpu = chain_time(priced.ops, priced.durations);
+  SimTime kernels = 0, experts = 0;
+  const auto ops = core::ops_of(body, part);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i]->scope == core::Scope::none) kernels += priced.durations[i];
+    if (ops[i]->scope == core::Scope::expert) experts += priced.durations[i];
+  }
+  const auto host = core::to_sim_time(framework.host(plan.graphs));
+  return {std::max(gpu, static_cast<SimTime>(ops.size()) * host), kernels, experts};
+}
+
+BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan) {
+  BodyPrice p;
+  for (const auto part : all_parts) p.parts[index_of(part)] = part_time(body, part, framework, plan);
+  p.memory = core::body_memory(body, framework);
+  p.elements = body.elements();
+  p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
+  p.newton_schulz = body.newton_schulz;
+  return p;
+}
+
+void Pricer::forget_bodies() {
+  constexpr std::size_t most = 30'000, most_chains = 400;  // of the order of 100 MB, and of 20 MB
+  if (bodies_.size() >= most) bodies_.clear(), with_chains_.clear();
+  if (with_chains_.size() < most_chains) return;
+  for (auto* bodies : with_chains_) bodies->chains.reset();
+  with_chains_.clear();
+}
+
+const PricedBodies& Pricer::bodies(const core::ParallelPlan& plan) { return priced(plan); }
+
+PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
+  const BodiesKey key{plan.tp,
+                      plan.cp,
+                      plan.ep,
+                      plan.etp,
+                      plan.micro_batch,
+                      plan.sp && plan.tp > 1,
+                      plan.cp_balanced,
+                      &setting_.framework_of(plan) == &setting_.sharded_framework,
+                      core::StateTraffic(plan, setting_.recipe).gathers_units(),
+                      plan.overlap_tensor,
+                      plan.overlap_experts,
+                      plan.cp_kind,
+                      plan.recompute == Recompute::modules ? plan.recompute_modules : 0,
+                      plan.loss,
+                      plan.dispatch,
+                      plan.graphs};
+  const auto [found, added] = bodies_.try_emplace(key);
+  auto& out = found->second;
+  if (!added) return out;
+  const auto& framework = setting_.framework_of(plan);
+  const auto bodies = setting_.bodies_of(plan);
+  std::uint32_t chain = 0;
+  const auto one = [&](const core::Body& body) {
+    auto p = price(body, framework, plan);
+    p.chain = chain++;
+    return p;
+  };
+  const auto modes = [&](const core::Body& body) {
+    BodyModes prices;
+    for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full, Recompute::modules}) {
+      if (mode == Recompute::modules && key.modules == 0) continue;
+      prices[index_of(mode)] = price(core::with_recompute(body, mode, plan.modules_of(mode)), framework, plan);
+      prices[index_of(mode)].chain = chain + static_cast<std::uint32_t>(mode);
+    }
+    chain += recompute_modes;
+    return prices;
+  };
+  out.embedding = one(bodies.embedding);
+  out.output = one(bodies.output);
+  out.output_table = bodies.output_table;
+  out.send_bytes = bodies.kinds.front().input.value;
+  for (const auto& kind : bodies.kinds) out.kinds.push_back(modes(kind));
+  for (const auto& kind : bodies.high_kinds) out.high_kinds.push_back(modes(kind));
+  for (const auto& module : bodies.mtp) out.mtp.push_back(modes(module));
+  return out;
+}
+
+void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies) {
+  const auto layers = core::layers_of_stages(plan, setting_.model.layers());
+  stages_.resize(static_cast<std::size_t>(plan.stages()));
+  output_ = bodies.output;
+  if (core::tied_copy(setting_.model, plan, schedule_of(plan).placement)) output_.elements.dense += bodies.output_table;
+  std::size_t layer = 0;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    auto& stage = stages_[s];
+    stage.runs.clear();
+    if (s == 0) stage.add(&bodies.embedding);
+    if (bodies.kinds.size() == 1 && bodies.high_kinds.empty()) {
+      add_alike(plan, bodies.kinds.front(), layers[s], stage.runs);
+    } else {
+      for (std::int64_t i = 0; i < layers[s]; ++i) {
+        const auto kind = setting_.model.layer_kind[layer];
+        const bool high = setting_.recipe.keeps_high(static_cast<std::int64_t>(layer++), setting_.model.layers());
+        stage.add(&(high ? bodies.high_kinds : bodies.kinds)[kind][index_of(plan.recompute_of_layer(i))]);
+      }
+    }
+    if (s + 1 != stages_.size()) continue;
+    stage.add(&output_);
+    for (const auto& module : bodies.mtp) stage.add(&module[index_of(plan.recompute_after_output())]);
+  }
+}
+
+// Layers of one kind: those that are recomputed, then the rest.
+void Pricer::add_alike(const core::ParallelPlan& plan, const BodyModes& kind, std::int64_t layers, std::vector<Run>& runs) {
+  const bool partial = plan.recompute == Recompute::full && plan.recompute_layers > 0;
+  const auto recomputed = partial ? std::min(layers, plan.recompute_layers) : 0;
+  const auto rest = partial ? Recompute::none : plan.recompute;
+  if (recomputed > 0) runs.push_back({&kind[index_of(Recompute::full)], recomputed});
+  if (layers > recomputed) runs.push_back({&kind[index_of(rest)], layers - recomputed});
+}
+
+void Pricer::expand(const Stage& stage) {
+  expanded_.clear();
+  for (const auto& run : stage.runs) expanded_.insert(expanded_.end(), static_cast<std::size_t>(run.count), run.body);
+}
+
+PartTime Pricer::stage_time(std::size_t stage, Part part) const {
+  PartTime sum;
+  for (const auto& run : stages_[stage].runs) sum += run.body->parts[index_of(part)] * run.count;
+  return sum;
+}
+
+}  // namespace simulator

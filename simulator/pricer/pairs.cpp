@@ -1,0 +1,94 @@
+#include "simulator/pricer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "simulator/pricer/parts.h"
+
+namespace simulator {
+
+using core::Part;
+using core::Recompute;
+using core::SimTime;
+
+// Forward and backward of each two stages that can meet on a rank, operation by operation.
+void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out) {
+  if (!bodies.chains) {
+    bodies.chains = std::make_unique<PairChains>();
+    with_chains_.push_back(&bodies);
+    const auto model_bodies = setting_.bodies_of(plan);
+    const auto host = core::to_sim_time(setting_.framework_of(plan).host(plan.graphs));
+    const auto add = [&](const core::Body& body) {
+      auto& parts = bodies.chains->bodies.emplace_back();
+      for (const auto part : all_parts) {
+        auto& chain = parts[index_of(part)] = price_chain(body, part, plan);
+        if (chain.ops.empty() || host == 0) continue;
+        // The wait for the host's launches, as core/graph/graph_writer.cpp has it.
+        const auto wait = static_cast<SimTime>(chain.ops.size()) * host - chain_time(chain.ops, chain.durations);
+        chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()), false, false});
+        chain.durations.push_back(std::max<SimTime>(0, wait));
+      }
+    };
+    const auto add_modes = [&](const core::Body& body) {
+      for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full, Recompute::modules}) {
+        add(core::with_recompute(body, mode, plan.modules_of(mode)));
+      }
+    };
+    add(model_bodies.embedding);
+    add(model_bodies.output);
+    for (const auto& kind : model_bodies.kinds) add_modes(kind);
+    for (const auto& kind : model_bodies.high_kinds) add_modes(kind);
+    for (const auto& module : model_bodies.mtp) add_modes(module);
+  }
+  const auto chain_of = [&](std::size_t s, Part part) {
+    PricedChain all;
+    expand(stages_[s]);
+    if (part != Part::forward) std::reverse(expanded_.begin(), expanded_.end());
+    for (const auto* body : expanded_) {
+      const auto& chain = bodies.chains->bodies[body->chain][index_of(part)];
+      const auto base = static_cast<std::uint32_t>(all.durations.size());
+      for (auto op : chain.ops) {
+        op.spec += base;
+        all.ops.push_back(op);
+      }
+      all.durations.insert(all.durations.end(), chain.durations.begin(), chain.durations.end());
+    }
+    return all;
+  };
+  const auto& schedule = schedule_of(plan);
+  const auto n = stages_.size();
+  const auto backward = schedule.pairs_input_gradients ? Part::input_gradient : Part::backward;
+  out.pairs_have_input_gradient = schedule.pairs_input_gradients;
+  out.pairs.assign(n * n, {});
+  // Stages of the same bodies take the same time: each two of them are priced once.
+  std::vector<std::size_t> alike(n);
+  std::vector<PricedChain> forwards(n), backwards(n);
+  for (std::size_t s = 0; s < n; ++s) {
+    alike[s] = s;
+    for (std::size_t t = 0; t < s && alike[s] == s; ++t) {
+      if (alike[t] == t && stages_[t].runs == stages_[s].runs) alike[s] = t;
+    }
+    if (alike[s] == s) forwards[s] = chain_of(s, Part::forward), backwards[s] = chain_of(s, backward);
+  }
+  std::vector<bool> known(n * n, false);
+  const auto time_of = [&](std::size_t i, std::size_t j) -> const Piece& {
+    auto& piece = out.pairs[i * n + j];
+    if (known[i * n + j]) return piece;
+    known[i * n + j] = true;
+    const auto kernels = stage_time(i, Part::forward).kernels + stage_time(j, backward).kernels;
+    const PartTime time{
+        pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations), kernels, 0};
+    return piece = piece_of(time);
+  };
+  for (std::int64_t r = 0; r < plan.pp; ++r) {
+    const auto mine = core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r);
+    for (const auto f : mine) {
+      for (const auto b : mine) {
+        const auto i = static_cast<std::size_t>(f), j = static_cast<std::size_t>(b);
+        out.pairs[i * n + j] = time_of(alike[i], alike[j]);
+      }
+    }
+  }
+}
+
+}  // namespace simulator
