@@ -188,6 +188,7 @@ constexpr StateKey state_keys[] = {
     {"moment1", &Recipe::moment1_bytes},
     {"moment2", &Recipe::moment2_bytes},
     {"activation", &Recipe::activation_bytes},
+    {"expert_activation_input", &Recipe::expert_activation_input_bytes},
     {"gemm_input", &Recipe::gemm_input_bytes},
     {"gradient_reduce", &Recipe::gradient_reduce_bytes},
     {"parameter_gather", &Recipe::parameter_gather_bytes},
@@ -248,6 +249,7 @@ Recipe Recipe::kept_high() const {
   for (const auto kind : {LinearKind::linear, LinearKind::attention, LinearKind::expert}) {
     out.linears[static_cast<std::size_t>(kind)] = high;
   }
+  out.expert_activation_input_bytes = activation_bytes;
   out.gemm_input_bytes = high.of(GemmRole::weight_gradient).right.stored();
   name_rates(out);
   return out;

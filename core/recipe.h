@@ -81,6 +81,7 @@ struct Recipe {
   double moment1_bytes = 0, moment2_bytes = 0;
   double matrix_moment1_bytes = 0, matrix_moment2_bytes = 0;  // of GEMM weights: the same, but for Muon
   double activation_bytes = 0;      // saved activations of elementwise, norm and attention inputs
+  double expert_activation_input_bytes = 0;  // saved inputs of the activation in experts
   double gemm_input_bytes = 0;      // saved inputs of the layer GEMMs (1 where kept in fp8)
   double gradient_reduce_bytes = 0; // format in which gradients travel
   double parameter_gather_bytes = 0;  // format in which parameters travel

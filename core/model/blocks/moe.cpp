@@ -51,7 +51,7 @@ std::vector<Tensor> tensors(const Block& block, const ModelSpec& model) {
 // Sizes on one rank.
 struct Shape {
   std::int64_t experts, local, top_k, domains, ffn, shared;
-  double h, a, g;              // hidden size; bytes of an activation, of a kept GEMM input
+  double h, a, g, kept;        // hidden size; bytes of an activation, of a kept GEMM input, of one of the activation
   double tokens, copies, rows; // of this rank before dispatch, their copies, copies that its experts get
   double ups;                  // inputs of the activation: 2 gated, else 1
   bool overlaps;               // all-to-alls run beside the shared experts' next GEMM
@@ -76,6 +76,7 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   s.h = static_cast<double>(model.hidden);
   s.a = context.recipe->activation_bytes;
   s.g = context.recipe->gemm_input_bytes;
+  s.kept = context.recipe->expert_activation_input_bytes;
   s.tokens = context.tokens_between_blocks();
   const double fullest = context.capacity > 0.0 ? context.capacity : context.overload;
   s.copies = s.tokens * static_cast<double>(s.top_k) * fullest;
@@ -185,14 +186,14 @@ void save(BodyWriter& writer, const BodyContext& context, const Shape& s) {
   writer.save("router choice", s.tokens * static_cast<double>(s.experts), modules::moe);
   writer.save("router weights", 4.0 * s.rows, modules::moe);
   writer.save_gemm_input("experts input", s.g * s.rows * s.h, modules::moe);
-  writer.save(s.ups > 1.0 ? "experts gate and up" : "experts activation input", s.a * s.activated() * s.ups,
+  writer.save(s.ups > 1.0 ? "experts gate and up" : "experts activation input", s.kept * s.activated() * s.ups,
               modules::moe);
   writer.save_gemm_input("experts activation output", s.g * s.activated(), modules::activation | modules::moe);
   if (s.shared > 0) {
     const double elements = shared_elements(s, context);
     // Its input is the block's, kept once more where GEMM inputs are kept in a narrower format.
     if (s.g < s.a) writer.save_gemm_input("shared input", s.g * s.tokens * s.h, modules::norm | modules::moe);
-    writer.save(s.ups > 1.0 ? "shared gate and up" : "shared activation input", s.a * elements * s.ups, modules::moe);
+    writer.save(s.ups > 1.0 ? "shared gate and up" : "shared activation input", s.kept * elements * s.ups, modules::moe);
     writer.save_gemm_input("shared activation output", s.g * elements, modules::activation | modules::moe);
   }
   if (context.dropout_hidden) writer.save("moe dropout mask", s.tokens * s.h);
