@@ -46,10 +46,10 @@ Activity exposed(const core::StepGraph& graph, const core::OpSpec& spec) {
 }
 
 // Shares of a cell's time by activity: its kernels, and what its collectives leave exposed, shared out by their durations.
-Breakdown cell_shares(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<Price>& prices) {
+Breakdown cell_shares(const core::StepGraph& graph, std::uint32_t cell, const std::vector<Price>& prices) {
   Breakdown parts{}, waits{};
   double kernels = 0.0, collectives = 0.0;
-  for (const auto chain : core::StepGraph::chains_of(cell)) {
+  for (const auto chain : core::StepGraph::chains_of(graph.specs[cell])) {
     for (const auto& op : graph.chains[chain]) {
       const auto& spec = graph.specs[op.spec];
       const double duration = static_cast<double>(prices[op.spec].duration);
@@ -64,7 +64,7 @@ Breakdown cell_shares(const core::StepGraph& graph, const core::OpSpec& cell, co
       }
     }
   }
-  const double total = static_cast<double>(cell_time(graph, cell, durations_of(prices)));
+  const double total = static_cast<double>(prices[cell].duration);
   const double exposed_time = std::max(0.0, total - kernels);
   for (std::size_t i = 0; i < activities && collectives > 0.0; ++i) parts[i] += exposed_time * waits[i] / collectives;
   if (total > 0.0) {
@@ -156,7 +156,7 @@ Breakdown breakdown_of(const Ran& ran, std::int32_t rank) {
     const auto& spec = ran.graph.specs[id];
     if (spec.kind == OpKind::cell) {
       auto found = cells.find(id);
-      if (found == cells.end()) found = cells.emplace(id, cell_shares(ran.graph, spec, ran.prices)).first;
+      if (found == cells.end()) found = cells.emplace(id, cell_shares(ran.graph, id, ran.prices)).first;
       for (std::size_t i = 0; i < activities; ++i) out[i] += found->second[i] * seconds(end - start);
     } else {
       out[index_of(own_activity(spec, ran.graph.recompute[op] != 0))] += seconds(end - start);

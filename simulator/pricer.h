@@ -28,6 +28,7 @@ struct Setting {
   core::Framework sharded_framework;  // for plans that do (zero 2 and 3)
   core::AttentionKernel attention = core::AttentionKernel::flash2;
   std::int64_t seq = 0;
+  std::int64_t gpus = 1;  // that wait for each other
   double overload = 1.0;  // tokens on the fullest expert rank over the mean
   double capacity = 0.0;  // capacity factor of experts; 0 = dropless
   double data_stall_s = 0.0;  // a step waits for its data
@@ -50,11 +51,12 @@ class Bench {
   explicit Bench(const Setting& setting);
   const core::Topology& topology() const { return topology_; }
   const Curves& curves() const { return curves_; }
-  Machine machine() const { return {topology_, curves_}; }
+  Machine machine() const { return {topology_, curves_, slowest_}; }
 
  private:
   core::Topology topology_;
   Curves curves_;
+  double slowest_;
 };
 
 // Time of a part of a body, of the kernels in it, and of the all-to-alls of experts in it.

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "simulator/spread.h"
 #include "simulator/uncertainty.h"
 
 namespace simulator {
@@ -114,6 +115,7 @@ Setting make_setting(Request& request) {
     s.model.warnings.push_back(fmt::format("--seq {} is over the model's {} positions", request.seq, longest));
   }
   s.seq = request.seq;
+  s.gpus = std::max<std::int64_t>(1, request.gpus);
   if (request.global_batch == 0) {
     request.global_batch = std::max(request.gpus, std::max<std::int64_t>(1, default_batch_tokens / request.seq));
   }
@@ -156,6 +158,7 @@ std::vector<std::pair<std::string, std::string>> sources_of(const Setting& setti
   for (const auto& [key, source] : setting.recipe.sources) {
     out.emplace_back("recipes/" + setting.recipe.name + ": " + key, source);
   }
+  out.emplace_back("spread: kernel_sigma", spread().source);
   out.emplace_back("uncertainty: step_time", uncertainty().source);
   return out;
 }

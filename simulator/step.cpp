@@ -132,7 +132,7 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   step.graph = core::lower(step.work, table, grain, fold);
   step.prices = prices_of(step.graph, bench.machine(), step.work.framework);
   step.timeline =
-      run(step.graph, durations_of(step.prices), slowdown_of(bench.curves()), kernel_shares_of(step.prices));
+      run(step.graph, durations_of(step.prices), contention_of(step.graph, bench.curves()), kernel_shares_of(step.prices));
 
   auto& report = step.report;
   const Ran ran{step.graph, step.timeline, step.prices};

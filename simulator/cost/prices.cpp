@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "core/graph/interleave.h"
@@ -14,7 +15,7 @@ namespace {
 using core::OpKind;
 using core::SimTime;
 
-constexpr std::uint32_t mark_shift = 30, expert_mark = 3, spec_mask = (1u << mark_shift) - 1;
+constexpr std::uint32_t mark_shift = 30, expert_mark = 3, spec_mask = chain_host_mark - 1;
 
 }  // namespace
 
@@ -33,7 +34,7 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
   } else {
     const auto cost = kernel_time(spec, machine.curves);
     const core::Seconds gap{machine.curves.at("launch.kernel_gap_us") * 1e-6};
-    price = {core::to_sim_time(cost.time + gap), cost.origin, {}};
+    price = {core::to_sim_time(machine.slowest * cost.time + gap), cost.origin, {}};
   }
   return price;
 }
@@ -72,6 +73,99 @@ struct ChainQueues {
   }
 };
 
+// Chains whose kernels and all-to-alls of experts slow each other: the same queues and lanes run by events, with the engine's
+// arithmetic (simulator/engine/engine.cpp): work in picoseconds times the full rate, ends rounded up at each change of rate.
+class ContendedChains {
+ public:
+  void clear() {
+    ops_.clear();
+    for (auto& queue : queues_) queue.clear();
+    lanes_ = {};
+  }
+
+  // The next operation of a lane (0 or 1).
+  void add(std::size_t lane_index, const core::ChainOp& op, SimTime duration) {
+    auto& lane = lanes_[lane_index];
+    const auto mark = op.spec >> mark_shift;
+    const auto id = static_cast<std::int32_t>(ops_.size());
+    ops_.push_back({duration * full_rate, {lane.join, mark == 0 ? none : lane.last}, (op.spec & chain_host_mark) != 0});
+    queues_[mark].push_back(id);
+    if (mark == 0) {
+      lane.join = lane.beside;
+      lane.beside = none;
+      lane.last = id;
+    } else if (op.overlaps_next) {
+      lane.join = lane.beside;
+      lane.beside = id;
+    } else {
+      lane.join = lane.last = id;
+    }
+  }
+
+  SimTime time(const Slowdown& experts) {
+    const auto rates = overlap_rates(experts, 1.0);
+    SimTime now = 0;
+    std::array<std::size_t, 4> head{};
+    std::array<std::int32_t, 4> running;
+    for (;;) {
+      for (std::size_t q = 0; q < queues_.size(); ++q) running[q] = runs(q, head[q]);
+      const bool contended = running[0] != none && running[expert_mark] != none && !op(running[0]).waits_for_host;
+      SimTime next = never;
+      for (std::size_t q = 0; q < queues_.size(); ++q) {
+        if (running[q] == none) continue;
+        auto& o = op(running[q]);
+        const auto rate = !contended || (q != 0 && q != expert_mark) ? full_rate
+                          : q == 0                                   ? rates.compute
+                                                                     : rates.communication;
+        if (o.rate != rate) {
+          o.work = std::max<std::int64_t>(0, o.work - (now - o.since) * o.rate);
+          o.since = now;
+          o.rate = rate;
+          o.end = now + (o.work + rate - 1) / rate;
+        }
+        next = std::min(next, o.end);
+      }
+      if (next == never) break;
+      now = next;
+      for (std::size_t q = 0; q < queues_.size(); ++q) {
+        if (running[q] == none || op(running[q]).end != now) continue;
+        op(running[q]).done = true;
+        ++head[q];
+      }
+    }
+    return now;
+  }
+
+ private:
+  static constexpr std::int64_t full_rate = OverlapRates::full_rate;
+  static constexpr SimTime never = std::numeric_limits<SimTime>::max();
+  static constexpr std::int32_t none = -1;
+  struct Op {
+    std::int64_t work = 0;
+    std::array<std::int32_t, 2> after{none, none};
+    bool waits_for_host = false, done = false;
+    std::int64_t rate = 0;
+    SimTime since = 0, end = 0;
+  };
+  struct Lane {
+    std::int32_t last = none, join = none, beside = none;
+  };
+  Op& op(std::int32_t id) { return ops_[static_cast<std::size_t>(id)]; }
+  // The head of a queue where all that it waits for is done.
+  std::int32_t runs(std::size_t queue, std::size_t head) {
+    if (head == queues_[queue].size()) return none;
+    const auto id = queues_[queue][head];
+    for (const auto before : op(id).after) {
+      if (before != none && !op(before).done) return none;
+    }
+    return id;
+  }
+
+  std::vector<Op> ops_;
+  std::array<std::vector<std::int32_t>, 4> queues_;  // by mark
+  std::array<Lane, 2> lanes_;
+};
+
 bool hands_over(const core::ChainOp& op) { return op.spec >> mark_shift == expert_mark && !op.overlaps_next; }
 
 }  // namespace
@@ -85,7 +179,17 @@ std::uint32_t chain_mark(core::Stream stream) {
   }
 }
 
-SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<SimTime>& durations) {
+SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<SimTime>& durations, const Slowdown& experts) {
+  // A collective that runs beside the next kernel lets that kernel start before all-to-alls ahead of it, too.
+  const auto overlaps = [](const core::ChainOp& op) { return op.overlaps_next; };
+  const auto of_experts = [](const core::ChainOp& op) { return op.spec >> mark_shift == expert_mark; };
+  if (!experts.none() && std::any_of(chain.begin(), chain.end(), overlaps) &&
+      std::any_of(chain.begin(), chain.end(), of_experts)) {
+    thread_local ContendedChains chains;
+    chains.clear();
+    for (const auto& op : chain) chains.add(0, op, durations[op.spec & spec_mask]);
+    return chains.time(experts);
+  }
   ChainQueues queues;
   ChainLane lane;
   for (const auto& op : chain) queues.run(lane, op, durations[op.spec & spec_mask]);
@@ -95,16 +199,27 @@ SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<Si
 SimTime pair_time(const std::vector<core::ChainOp>& forward,
                   const std::vector<core::ChainOp>& backward,
                   const std::vector<SimTime>& forward_durations,
-                  const std::vector<SimTime>& backward_durations) {
+                  const std::vector<SimTime>& backward_durations,
+                  const Slowdown& experts) {
+  const auto in_order = [&](const auto& visit) {
+    for (const auto& next : core::interleave(
+             backward.size(), [&](std::size_t i) { return hands_over(backward[i]); }, forward.size(),
+             [&](std::size_t i) { return hands_over(forward[i]); })) {
+      const auto& op = next.is_forward ? forward[next.index] : backward[next.index];
+      visit(next.is_forward, op, (next.is_forward ? forward_durations : backward_durations)[op.spec & spec_mask]);
+    }
+  };
+  if (!experts.none()) {
+    thread_local ContendedChains chains;
+    chains.clear();
+    in_order([&](bool is_forward, const core::ChainOp& op, SimTime duration) { chains.add(is_forward ? 0 : 1, op, duration); });
+    return chains.time(experts);
+  }
   ChainQueues queues;
   ChainLane forward_lane, backward_lane;
-  for (const auto& next : core::interleave(
-           backward.size(), [&](std::size_t i) { return hands_over(backward[i]); }, forward.size(),
-           [&](std::size_t i) { return hands_over(forward[i]); })) {
-    const auto& op = next.is_forward ? forward[next.index] : backward[next.index];
-    queues.run(next.is_forward ? forward_lane : backward_lane, op,
-               (next.is_forward ? forward_durations : backward_durations)[op.spec & spec_mask]);
-  }
+  in_order([&](bool is_forward, const core::ChainOp& op, SimTime duration) {
+    queues.run(is_forward ? forward_lane : backward_lane, op, duration);
+  });
   return std::max({queues.compute, forward_lane.end(), backward_lane.end()});
 }
 
@@ -114,6 +229,18 @@ double kernel_share(SimTime kernels, SimTime time) {
 
 Slowdown slowdown_of(const Curves& curves) {
   return {curves.at("overlap.compute_slowdown"), curves.at("overlap.comm_slowdown")};
+}
+
+Slowdown experts_slowdown(core::Dispatch dispatch, const Curves& curves) {
+  if (dispatch == core::Dispatch::nccl) return slowdown_of(curves);
+  const auto interference = interference_of(Transport::one_sided, curves);
+  return {interference.compute_slowdown, interference.comm_slowdown};
+}
+
+Contention contention_of(const core::StepGraph& graph, const Curves& curves) {
+  const auto one_sided = [](const core::OpSpec& spec) { return spec.one_sided; };
+  const bool any = std::any_of(graph.specs.begin(), graph.specs.end(), one_sided);
+  return {slowdown_of(curves), experts_slowdown(any ? core::Dispatch::one_sided : core::Dispatch::nccl, curves)};
 }
 
 std::vector<SimTime> durations_of(const std::vector<Price>& prices) {
@@ -130,12 +257,13 @@ std::vector<double> kernel_shares_of(const std::vector<Price>& prices) {
 
 namespace {
 
-// Chains with collectives marked, as chain_time wants them.
+// Chains with collectives and waits for the host marked, as chain_time wants them.
 std::vector<core::ChainOp> marked(const std::vector<core::ChainOp>& chain, const core::StepGraph& graph) {
   auto out = chain;
   for (auto& op : out) {
     const auto group = graph.specs[op.spec].group;
     if (group >= 0) op.spec |= chain_mark(core::stream_of(graph.groups[static_cast<std::size_t>(group)]));
+    else if (graph.specs[op.spec].kind == OpKind::host) op.spec |= chain_host_mark;
   }
   return out;
 }
@@ -149,11 +277,12 @@ Origin chain_origin(const std::vector<core::ChainOp>& chain, const std::vector<P
 
 }  // namespace
 
-SimTime cell_time(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<SimTime>& durations) {
+SimTime cell_time(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<SimTime>& durations,
+                  const Slowdown& experts) {
   const auto chains = core::StepGraph::chains_of(cell);
   const auto first = marked(graph.chains[chains.front()], graph);
-  if (chains.size() == 1) return chain_time(first, durations);
-  return pair_time(first, marked(graph.chains[chains.back()], graph), durations, durations);
+  if (chains.size() == 1) return chain_time(first, durations, experts);
+  return pair_time(first, marked(graph.chains[chains.back()], graph), durations, durations, experts);
 }
 
 std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machine, const core::Framework& framework) {
@@ -163,11 +292,12 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
     if (kind != OpKind::cell && kind != OpKind::host) prices[i] = price_of(graph.specs[i], graph.groups, machine);
   }
   auto durations = durations_of(prices);
+  const auto experts = contention_of(graph, machine.curves).experts;
   const auto host = core::to_sim_time(framework.host_per_kernel);
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const auto& spec = graph.specs[i];
     if (spec.kind != OpKind::host) continue;
-    const auto gpu = chain_time(marked(graph.chains[static_cast<std::size_t>(spec.n)], graph), durations);
+    const auto gpu = chain_time(marked(graph.chains[static_cast<std::size_t>(spec.n)], graph), durations, experts);
     prices[i].duration = durations[i] = std::max<SimTime>(0, spec.m * host - gpu);
     prices[i].kernel_share = 0.0;
   }
@@ -183,7 +313,7 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
       const auto& part = graph.specs[op.spec];
       if (part.group < 0 && part.kind != OpKind::host) kernels += durations[op.spec];
     }
-    const auto time = cell_time(graph, spec, durations);
+    const auto time = cell_time(graph, spec, durations, experts);
     prices[i] = {time, chain_origin(all, prices), {}, kernel_share(kernels, time)};
   }
   return prices;

@@ -7,6 +7,7 @@
 #include "core/framework.h"
 #include "core/graph/lower.h"
 #include "core/hardware/topology.h"
+#include "core/plan/plan.h"
 #include "simulator/cost/cost.h"
 #include "simulator/engine/engine.h"
 
@@ -20,10 +21,12 @@ struct Price {
   double kernel_share = 1.0;   // of the time on the compute queue: kernels run, and overlap slows them
 };
 
-// A machine that operations are priced on.
+// A machine that operations are priced on. `slowest`: how much longer than on the mean GPU kernels take on the slowest of
+// those that wait for each other (simulator/spread.h).
 struct Machine {
   const core::Topology& topology;
   const Curves& curves;
+  double slowest = 1.0;
 };
 
 // Links of a communicator of a graph: a pair for sends, a group else.
@@ -34,17 +37,23 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
 
 // Time of serial operations, as the engine runs them: kernels one after another, collectives between them, those that
 // overlap beside the next kernel.
-// Specs of collectives bear the mark of their queue.
-core::SimTime chain_time(const std::vector<core::ChainOp>& chain, const std::vector<core::SimTime>& durations);
+// Specs of collectives and of waits for the host bear the mark of their kind. Kernels and all-to-alls of experts that run
+// beside each other slow each other as `experts` says.
+core::SimTime chain_time(const std::vector<core::ChainOp>& chain,
+                         const std::vector<core::SimTime>& durations,
+                         const Slowdown& experts);
 // The mark of an operation's queue, to be joined to its spec; 0 for kernels.
 std::uint32_t chain_mark(core::Stream stream);
+inline constexpr std::uint32_t chain_host_mark = 1u << 29;  // of a wait for the host, on the compute queue
 // Time of a forward and a backward chain that overlap, queued as core::interleave says.
 core::SimTime pair_time(const std::vector<core::ChainOp>& forward,
                         const std::vector<core::ChainOp>& backward,
                         const std::vector<core::SimTime>& forward_durations,
-                        const std::vector<core::SimTime>& backward_durations);
+                        const std::vector<core::SimTime>& backward_durations,
+                        const Slowdown& experts);
 // Time of a cell of a graph from the durations of its specs.
-core::SimTime cell_time(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<core::SimTime>& durations);
+core::SimTime cell_time(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<core::SimTime>& durations,
+                        const Slowdown& experts);
 
 // Share of a chain's time in which its kernels run; waiting for the host is none. 1 where it takes no time.
 double kernel_share(core::SimTime kernels, core::SimTime time);
@@ -56,5 +65,9 @@ std::vector<double> kernel_shares_of(const std::vector<Price>& prices);
 
 // How kernels and data-parallel collectives slow each other on a machine.
 Slowdown slowdown_of(const Curves& curves);
+// The same of the all-to-alls of experts.
+Slowdown experts_slowdown(core::Dispatch dispatch, const Curves& curves);
+// Both, for a graph.
+Contention contention_of(const core::StepGraph& graph, const Curves& curves);
 
 }  // namespace simulator

@@ -67,11 +67,16 @@ struct SlowedState {
 // whole state of it.
 class SlowedRun {
  public:
-  SlowedRun(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>& durations, const Slowdown& slowdown,
+  SlowedRun(core::Timeline& t, const StepGraph& g, const std::vector<SimTime>& durations, const Contention& contention,
             const std::vector<double>& kernel_shares, SlowedState& state)
-      : t_(t), g_(g), durations_(durations), rates_(g.specs.size(), overlap_rates(slowdown, 1.0)), state_(state) {
+      : t_(t),
+        g_(g),
+        durations_(durations),
+        rates_(g.specs.size(), {overlap_rates(contention.data, 1.0), overlap_rates(contention.experts, 1.0)}),
+        state_(state) {
     for (std::size_t i = 0; i < kernel_shares.size(); ++i) {
-      if (kernel_shares[i] != 1.0) rates_[i] = overlap_rates(slowdown, kernel_shares[i]);
+      if (kernel_shares[i] == 1.0) continue;
+      rates_[i] = {overlap_rates(contention.data, kernel_shares[i]), overlap_rates(contention.experts, kernel_shares[i])};
     }
     const auto queues = static_cast<std::size_t>(g.ranks * core::streams_per_rank);
     waits_.assign(g.size(), 0);
@@ -134,24 +139,37 @@ class SlowedRun {
   static Stream stream_of(std::uint32_t queue) {
     return static_cast<Stream>(queue % static_cast<std::uint32_t>(core::streams_per_rank));
   }
-  // The queue whose operation slows this one: data-parallel communication and compute of one rank.
-  static std::uint32_t rival(std::uint32_t queue) {
+  // Rates of an operation of the compute queue beside one of the data-parallel and one of the expert queue.
+  struct Rates {
+    OverlapRates data, experts;
+    const OverlapRates& beside(Stream stream) const { return stream == Stream::data ? data : experts; }
+  };
+  // Visits the queues whose operations slow those of this one: communication of the same rank's kernels, and they of it.
+  template <class Visit>
+  static void for_rivals(std::uint32_t queue, const Visit& visit) {
     const auto base = queue - queue % static_cast<std::uint32_t>(core::streams_per_rank);
     switch (stream_of(queue)) {
-      case Stream::compute: return base + static_cast<std::uint32_t>(Stream::data);
-      case Stream::data: return base + static_cast<std::uint32_t>(Stream::compute);
-      default: return none;
+      case Stream::compute:
+        visit(base + static_cast<std::uint32_t>(Stream::data));
+        visit(base + static_cast<std::uint32_t>(Stream::expert));
+        break;
+      case Stream::data:
+      case Stream::expert: visit(base + static_cast<std::uint32_t>(Stream::compute)); break;
+      default: break;
     }
   }
   // A collective is as slow as at the slowest of its members.
   std::int64_t rate_now(OpId op) const {
-    const auto first = g_.queue_begin[op], last = g_.queue_begin[op + 1];
-    const bool is_compute = stream_of(g_.queues[first]) == Stream::compute;
     auto rate = full_rate;
-    for (auto q = first; q < last; ++q) {
-      const auto other = rival(g_.queues[q]);
-      if (other == none || running_[other] == none) continue;
-      rate = std::min(rate, is_compute ? rates_[g_.spec[op]].compute : rates_[g_.spec[running_[other]]].communication);
+    for (auto q = g_.queue_begin[op]; q < g_.queue_begin[op + 1]; ++q) {
+      const auto mine = g_.queues[q];
+      for_rivals(mine, [&](std::uint32_t other) {
+        const auto beside = running_[other];
+        if (beside == none) return;
+        const bool is_compute = stream_of(mine) == Stream::compute;
+        rate = std::min(rate, is_compute ? rates_[g_.spec[op]].beside(stream_of(other)).compute
+                                         : rates_[g_.spec[beside]].beside(stream_of(mine)).communication);
+      });
     }
     return rate;
   }
@@ -174,15 +192,16 @@ class SlowedRun {
   }
   void adjust_rivals(OpId op, SimTime now) {
     for (auto q = g_.queue_begin[op]; q < g_.queue_begin[op + 1]; ++q) {
-      const auto other = rival(g_.queues[q]);
-      if (other == none || running_[other] == none) continue;
-      const auto beside = running_[other];
-      const auto rate = rate_now(beside);
-      if (rate == rate_[beside]) continue;
-      work_[beside] = std::max<std::int64_t>(0, work_[beside] - (now - since_[beside]) * rate_[beside]);
-      since_[beside] = now;
-      rate_[beside] = rate;
-      push(beside);
+      for_rivals(g_.queues[q], [&](std::uint32_t other) {
+        const auto beside = running_[other];
+        if (beside == none) return;
+        const auto rate = rate_now(beside);
+        if (rate == rate_[beside]) return;
+        work_[beside] = std::max<std::int64_t>(0, work_[beside] - (now - since_[beside]) * rate_[beside]);
+        since_[beside] = now;
+        rate_[beside] = rate;
+        push(beside);
+      });
     }
   }
   void finish(OpId op, SimTime now) {
@@ -207,7 +226,7 @@ class SlowedRun {
   core::Timeline& t_;
   const StepGraph& g_;
   const std::vector<SimTime>& durations_;
-  std::vector<OverlapRates> rates_;  // by spec on the compute queue
+  std::vector<Rates> rates_;  // by spec on the compute queue
   SlowedState& state_;
   std::vector<std::uint32_t>& waits_ = state_.waits;
   std::vector<std::int64_t>& work_ = state_.work;
@@ -232,27 +251,27 @@ OverlapRates overlap_rates(const Slowdown& slowdown, double kernel_share) {
 void run_into(core::Timeline& timeline,
               const core::StepGraph& graph,
               const std::vector<SimTime>& durations,
-              const Slowdown& slowdown,
+              const Contention& contention,
               const std::vector<double>& kernel_shares) {
   CORE_ASSERT(durations.size() == graph.specs.size());
   CORE_ASSERT(kernel_shares.empty() || kernel_shares.size() == graph.specs.size());
   timeline.start.resize(graph.size());
   timeline.end.resize(graph.size());
   timeline.makespan = 0;
-  if (slowdown.none()) {
+  if (contention.none()) {
     run_fixed(timeline, graph, durations);
   } else {
     thread_local SlowedState state;
-    SlowedRun(timeline, graph, durations, slowdown, kernel_shares, state).run();
+    SlowedRun(timeline, graph, durations, contention, kernel_shares, state).run();
   }
 }
 
 core::Timeline run(const core::StepGraph& graph,
                    const std::vector<SimTime>& durations,
-                   const Slowdown& slowdown,
+                   const Contention& contention,
                    const std::vector<double>& kernel_shares) {
   core::Timeline timeline;
-  run_into(timeline, graph, durations, slowdown, kernel_shares);
+  run_into(timeline, graph, durations, contention, kernel_shares);
   return timeline;
 }
 

@@ -28,20 +28,29 @@ struct OverlapRates {
 // collective does the work of k (1 + c) / (1 + d) + 1 - k of it (c: compute, d: communication).
 OverlapRates overlap_rates(const Slowdown& slowdown, double kernel_share);
 
+// Who slows whom on a rank: its kernels and the collectives of its data-parallel queue, and its kernels and the all-to-alls of
+// its expert queue, whose transport may be another (core::Dispatch).
+struct Contention {
+  Slowdown data, experts;
+  Contention(const Slowdown& data_queue = {}, const Slowdown& expert_queue = {}) : data(data_queue), experts(expert_queue) {}
+  bool none() const { return data.none() && experts.none(); }
+};
+
 // Runs a step graph: in-order queues, dependencies, collectives that start when the last member arrives. `durations` are
 // those of OpSpecs, alone on the GPU, `kernel_shares` those of OpSpecs on the compute queue (empty: all 1). Without slowdown
-// each operation starts at the latest end of what it waits for. With slowdown, operations of the data-parallel queue and of
-// the compute queue of one rank run at reduced rates while they overlap. Deterministic: ties go by operation id.
+// each operation starts at the latest end of what it waits for. With slowdown, operations of the data-parallel or the expert
+// queue and of the compute queue of one rank run at reduced rates while they overlap; a kernel beside both runs at the lower
+// of its two rates. Deterministic: ties go by operation id.
 core::Timeline run(const core::StepGraph& graph,
                    const std::vector<core::SimTime>& durations,
-                   const Slowdown& slowdown = {},
+                   const Contention& contention = {},
                    const std::vector<double>& kernel_shares = {});
 
 // The same into a timeline that is at hand, whose memory is reused.
 void run_into(core::Timeline& timeline,
               const core::StepGraph& graph,
               const std::vector<core::SimTime>& durations,
-              const Slowdown& slowdown = {},
+              const Contention& contention = {},
               const std::vector<double>& kernel_shares = {});
 
 }  // namespace simulator

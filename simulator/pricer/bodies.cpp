@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "simulator/pricer/parts.h"
+#include "simulator/spread.h"
 
 namespace simulator {
 
@@ -40,7 +41,8 @@ std::uint32_t mark_of(core::Scope scope) {
 
 }  // namespace
 
-Bench::Bench(const Setting& setting) : topology_(setting.cluster), curves_(Curves::load(setting.cluster.gpu)) {}
+Bench::Bench(const Setting& setting)
+    : topology_(setting.cluster), curves_(Curves::load(setting.cluster.gpu)), slowest_(slowest_of(setting.gpus)) {}
 
 Pricer::Pricer(const Setting& setting, const Bench& bench)
     : setting_(setting),
@@ -86,7 +88,7 @@ PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::P
 // Time of a part's operations, the host's launches included, and of the kernels in it.
 PartTime Pricer::part_time(const core::Body& body, Part part, const core::Framework& framework, const core::ParallelPlan& plan) {
   const auto priced = price_chain(body, part, plan);
-  const auto gpu = chain_time(priced.ops, priced.durations);
+  const auto gpu = chain_time(priced.ops, priced.durations, experts_slowdown(plan.dispatch, bench_.curves()));
   SimTime kernels = 0, experts = 0;
   const auto ops = core::ops_of(body, part);
   for (std::size_t i = 0; i < ops.size(); ++i) {

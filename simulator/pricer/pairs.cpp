@@ -13,6 +13,7 @@ using core::SimTime;
 
 // Forward and backward of each two stages that can meet on a rank, operation by operation.
 void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out) {
+  const auto experts = experts_slowdown(plan.dispatch, bench_.curves());
   if (!bodies.chains) {
     bodies.chains = std::make_unique<PairChains>();
     with_chains_.push_back(&bodies);
@@ -24,8 +25,8 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
         auto& chain = parts[index_of(part)] = price_chain(body, part, plan);
         if (chain.ops.empty() || host == 0) continue;
         // The wait for the host's launches, as core/graph/graph_writer.cpp has it.
-        const auto wait = static_cast<SimTime>(chain.ops.size()) * host - chain_time(chain.ops, chain.durations);
-        chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()), false, false});
+        const auto wait = static_cast<SimTime>(chain.ops.size()) * host - chain_time(chain.ops, chain.durations, experts);
+        chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()) | chain_host_mark, false, false});
         chain.durations.push_back(std::max<SimTime>(0, wait));
       }
     };
@@ -77,7 +78,7 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
     known[i * n + j] = true;
     const auto kernels = stage_time(i, Part::forward).kernels + stage_time(j, backward).kernels;
     const PartTime time{
-        pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations), kernels, 0};
+        pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations, experts), kernels, 0};
     return piece = piece_of(time);
   };
   for (std::int64_t r = 0; r < plan.pp; ++r) {

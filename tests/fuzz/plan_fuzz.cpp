@@ -33,7 +33,7 @@ void read_graph(std::string_view text) {
   require(core::parse_step_graph(core::to_text(graph)) == graph);
   const std::vector<core::SimTime> durations(graph.specs.size(), 1000);
   const auto free = simulator::run(graph, durations);
-  const auto slowed = simulator::run(graph, durations, {0.25, 0.5});
+  const auto slowed = simulator::run(graph, durations, simulator::Slowdown{0.25, 0.5});
   require(free.makespan <= slowed.makespan);
   for (std::size_t op = 0; op < graph.size(); ++op) {
     require(free.start[op] <= slowed.start[op] && free.end[op] <= slowed.end[op]);

@@ -288,15 +288,16 @@ TEST(Collectives, AreReadOffOperations) {
   EXPECT_EQ(transport_of(op), Transport::copy_engine);
 }
 
-// NCCL holds SMs, one-sided kernels fewer, copy engines none; kernels slow in that order.
-TEST(Transports, HoldFewerSmsFromNcclToCopyEngines) {
+// NCCL holds SMs, one-sided kernels no more (as many in DeepEP's first version, on Hopper), copy engines none; kernels slow
+// in that order.
+TEST(Transports, HoldNoMoreSmsFromNcclToCopyEngines) {
   for (const char* gpu : {"h100-sxm", "b200"}) {
     const Curves curves = Curves::load(core::load_gpu(gpu));
     const Interference nccl = interference_of(Transport::nccl, curves);
     const Interference one_sided = interference_of(Transport::one_sided, curves);
     const Interference copies = interference_of(Transport::copy_engine, curves);
-    EXPECT_GT(nccl.sms, one_sided.sms);
-    EXPECT_GT(nccl.compute_slowdown, one_sided.compute_slowdown);
+    EXPECT_GE(nccl.sms, one_sided.sms);
+    EXPECT_GE(nccl.compute_slowdown, one_sided.compute_slowdown);
     EXPECT_GT(one_sided.compute_slowdown, copies.compute_slowdown);
     EXPECT_EQ(copies.sms, 0.0);
   }

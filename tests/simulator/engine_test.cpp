@@ -347,8 +347,8 @@ TEST(EngineReference, TheSameTimelineIsReusedWithoutTraces) {
   for (int i = 0; i < 20; ++i) {
     const auto g = random_graph(rng, 10 + static_cast<int>(rng() % 40));
     const auto durations = random_durations(rng, g);
-    simulator::run_into(reused, g, durations, {0.3, 0.2});
-    EXPECT_EQ(reused, simulator::run(g, durations, {0.3, 0.2}));
+    simulator::run_into(reused, g, durations, Slowdown{0.3, 0.2});
+    EXPECT_EQ(reused, simulator::run(g, durations, Slowdown{0.3, 0.2}));
   }
 }
 

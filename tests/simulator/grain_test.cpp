@@ -33,7 +33,7 @@ core::SimTime makespan(const Setting& setting,
   const auto prices = simulator::prices_of(graph, bench.machine(), framework);
   return simulator::run(graph,
                         simulator::durations_of(prices),
-                        simulator::slowdown_of(bench.curves()),
+                        simulator::contention_of(graph, bench.curves()),
                         simulator::kernel_shares_of(prices))
       .makespan;
 }

@@ -71,7 +71,7 @@ Ran run_graph(const Setting& setting,
   ran.prices = simulator::prices_of(ran.graph, bench.machine(), work.framework);
   ran.timeline = simulator::run(ran.graph,
                                 simulator::durations_of(ran.prices),
-                                simulator::slowdown_of(bench.curves()),
+                                simulator::contention_of(ran.graph, bench.curves()),
                                 simulator::kernel_shares_of(ran.prices));
   return ran;
 }

@@ -42,7 +42,7 @@ TEST(RecipePricer, GivesTheTimesAndMemoryOfTheGraph) {
         const auto work = core::step_work(setting.model, plan, setting.recipe, used, setting.seq, setting.attention);
         const auto graph = core::lower(work, random_plans::table_of(plan), core::Grain::cell);
         const auto prices = simulator::prices_of(graph, bench.machine(), used);
-        const auto timeline = simulator::run(graph, simulator::durations_of(prices), simulator::slowdown_of(bench.curves()),
+        const auto timeline = simulator::run(graph, simulator::durations_of(prices), simulator::contention_of(graph, bench.curves()),
                                              simulator::kernel_shares_of(prices));
         pricer.cell_times(plan, times);
         EXPECT_EQ(runner.run(random_plans::table_of(plan), times), timeline.makespan);
