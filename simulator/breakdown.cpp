@@ -1,6 +1,7 @@
 #include "simulator/breakdown.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -125,6 +126,19 @@ void charge_wait(const Ran& ran, const QueueOrder& order, OpId op, SimTime from,
 }
 
 }  // namespace
+
+std::vector<std::pair<Activity, double>> differing_terms(const Breakdown& slower, const Breakdown& faster) {
+  std::vector<std::pair<Activity, double>> terms;
+  double sum = 0.0;
+  for (std::size_t i = 0; i < activities; ++i) {
+    terms.emplace_back(static_cast<Activity>(i), faster[i] - slower[i]);
+    sum += std::abs(faster[i] - slower[i]);
+  }
+  std::erase_if(terms, [&](const auto& term) { return sum == 0.0 || std::abs(term.second) < 0.1 * sum; });
+  std::stable_sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (terms.size() > 4) terms.resize(4);
+  return terms;
+}
 
 std::string_view name_of(Activity activity) {
   static constexpr std::string_view names[] = {"compute",    "recompute",  "bubble",          "tp_exposed", "cp_exposed",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/graph/memory.h"
@@ -35,6 +36,10 @@ std::int32_t last_rank(const Ran& ran);
 // The compute queue of a rank from 0 to the makespan, by activity. Waiting is followed back through what was waited for:
 // time in which a collective or send ran is its exposed communication, the rest is bubble. Sums to the makespan.
 Breakdown breakdown_of(const Ran& ran, std::int32_t rank);
+
+// By which terms one step is faster than another: those that make up at least a tenth of the sum of all differences' sizes,
+// largest saving first; at most four. Seconds, negative where `faster` takes less.
+std::vector<std::pair<Activity, double>> differing_terms(const Breakdown& slower, const Breakdown& faster);
 
 // Time of a rank by operation name, cells unrolled; `share` rests on Origin.
 struct OperationTime {

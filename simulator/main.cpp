@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -51,6 +52,16 @@ core::ScheduleTable table_in(const std::string& file, const core::ParallelPlan& 
     throw core::InputError(fmt::format("--schedule-file {}: {}", file, *reason));
   }
   return table;
+}
+
+// ": bubble -1.2 s, cp_exposed +80 ms"; "" for none.
+std::string terms_text(const std::vector<std::pair<simulator::Activity, double>>& terms) {
+  std::string text;
+  for (const auto& [term, seconds] : terms) {
+    text += fmt::format("{}{} {}{}", text.empty() ? ": " : ", ", simulator::name_of(term), seconds < 0.0 ? "-" : "+",
+                        simulator::seconds_text(std::abs(seconds)));
+  }
+  return text;
 }
 
 core::Grain grain_of(const std::string& name) {
@@ -114,11 +125,17 @@ int run(Options& options) {
   std::optional<planner::Change> change;
   if (report.fits == simulator::Fits::no) change = planner::smallest_change(setting, bench, plan);
   std::vector<planner::Ranked> better;
+  std::vector<std::vector<std::pair<simulator::Activity, double>>> by_terms;  // of each of them
   // Ranked plans wait for data and checkpoints as well; their times leave it out.
   const double stalls = setting.data_stall_s + setting.checkpoint_s;
   auto without_stalls = report;
   without_stalls.step_time_s -= stalls;
   if (!options.no_better) better = planner::better_plans(setting, bench, without_stalls);
+  for (const auto& r : better) {
+    const auto faster = simulator::simulate_step(setting, bench, r.plan, core::Grain::cell, core::Fold::yes,
+                                                 simulator::Detail::answer);
+    by_terms.push_back(simulator::differing_terms(report.breakdown, faster.report.breakdown));
+  }
   // The limit is that of the plan's own schedule.
   std::optional<simulator::OverloadLimit> overload;
   if (!given) overload = simulator::overload_limit(setting, bench, report);
@@ -143,8 +160,12 @@ int run(Options& options) {
       json.null();
     }
     json.key("better_plans").begin_list();
-    for (const auto& r : better) {
-      json.begin_object().member("plan", core::to_text(r.plan)).member("step_time_s", core::to_seconds(r.time).value + stalls).end_object();
+    for (std::size_t i = 0; i < better.size(); ++i) {
+      json.begin_object().member("plan", core::to_text(better[i].plan))
+          .member("step_time_s", core::to_seconds(better[i].time).value + stalls);
+      json.key("difference_s").begin_object();
+      for (const auto& [term, seconds] : by_terms[i]) json.member(simulator::name_of(term), seconds);
+      json.end_object().end_object();
     }
     json.end_list();
     simulator::write_sources(json, setting);
@@ -160,8 +181,10 @@ int run(Options& options) {
       out += fmt::format("smallest change that fits: {} ({:.1f} GiB, {} a step)\n", change->what,
                          change->report.peak_memory_GiB, simulator::seconds_text(change->report.step_time_s));
     }
-    for (const auto& r : better) {
-      out += fmt::format("{}: {} ({})\n", report.fits == simulator::Fits::no ? "fits" : "faster", core::to_text(r.plan), simulator::seconds_text(core::to_seconds(r.time).value + stalls));
+    for (std::size_t i = 0; i < better.size(); ++i) {
+      out += fmt::format("{}: {} ({}{})\n", report.fits == simulator::Fits::no ? "fits" : "faster",
+                         core::to_text(better[i].plan),
+                         simulator::seconds_text(core::to_seconds(better[i].time).value + stalls), terms_text(by_terms[i]));
     }
     out += '\n' + simulator::breakdown_text(report) + '\n' + simulator::memory_text(report) + '\n' +
            simulator::operations_text(report, 16) + '\n';
