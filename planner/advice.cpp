@@ -133,6 +133,7 @@ std::vector<Ranked> better_plans(const simulator::Setting& setting,
   question.gpus = plan.gpus(), question.global_batch = plan.global_batch, question.seq = setting.seq;
   question.recipe = plan.recipe;
   question.gpus_per_node = gpus_together(setting);
+  question.dispatch = best_dispatch(bench.curves());
   SearchOptions options;
   options.keep = 3;
   auto best = search(setting, bench, question, axes_of(question), options).best;

@@ -43,7 +43,7 @@ void check_fixed_degrees(const planner::Question& q) {
   if (q.gpus % product != 0) throw core::InputError(fmt::format("--fix: {} does not divide {} GPUs", said, q.gpus));
 }
 
-planner::Question question_of(const Options& o, const simulator::Setting& setting) {
+planner::Question question_of(const Options& o, const simulator::Setting& setting, const simulator::Bench& bench) {
   planner::Question q;
   q.model = &setting.model;
   q.gpus = o.request.gpus;
@@ -51,6 +51,7 @@ planner::Question question_of(const Options& o, const simulator::Setting& settin
   q.seq = setting.seq;
   q.recipe = setting.recipe.name;
   q.gpus_per_node = planner::gpus_together(setting);
+  q.dispatch = planner::best_dispatch(bench.curves());
   q.fixed = core::parse_plan(o.fix + " " + o.flags.text(), "--fix");
   check_fixed_degrees(q);
   if (q.fixed.has_recipe && q.fixed.plan.recipe != q.recipe) {
@@ -75,8 +76,8 @@ int run_plan(Options& o) {
   if (!o.tokens.empty()) o.request.tokens = simulator::parse_count(o.tokens, "--tokens");
   const auto setting = simulator::make_setting(o.request);
   simulator::warn("plan", setting.model.warnings, o.quiet);
-  const auto question = question_of(o, setting);
   const simulator::Bench bench(setting);
+  const auto question = question_of(o, setting, bench);
   planner::SearchOptions options;
   options.keep = std::max<std::size_t>(20, o.top + 10);
   options.threads = o.threads;

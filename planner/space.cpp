@@ -132,6 +132,10 @@ Axes axes_of(const Question& q) {
   return axes;
 }
 
+core::Dispatch best_dispatch(const simulator::Curves& curves) {
+  return curves.find("overlap.one_sided.compute_slowdown") ? core::Dispatch::one_sided : core::Dispatch::nccl;
+}
+
 Space::Space(const Question& question, const Axes& axes)
     : q_(question), axes_(axes), has_experts_(experts_of(*question.model) > 0) {
   walk();
@@ -175,6 +179,7 @@ void Space::walk_experts(ParallelPlan plan) {
     for (const auto etp : axes_.etp) {
       if (etp == 0 && plan.tp == 1) continue;  // the same plan as etp=1
       plan.ep = ep, plan.etp = etp == 0 ? plan.tp : etp;
+      if (!fixes(q_, "dispatch")) plan.dispatch = ep > 1 ? q_.dispatch : core::Dispatch::nccl;
       walk_micro_batches(plan);
     }
   }

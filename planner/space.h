@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "simulator/cost/cost.h"
 
 namespace planner {
 
@@ -45,7 +46,11 @@ struct Question {
   std::string recipe;
   core::PlanText fixed;  // settings given with --fix; its keys are held at its values
   std::int64_t gpus_per_node = 8;
+  core::Dispatch dispatch = core::Dispatch::nccl;  // of experts' tokens, where --fix says nothing
 };
+
+// How experts' tokens travel best on a GPU: one-sided where its architecture has such kernels (data/curves), else by NCCL.
+core::Dispatch best_dispatch(const simulator::Curves& curves);
 
 // All values: tp, cp and pp divide the GPUs, tp up to two nodes and cp up to 1,024 tokens a rank, ep the experts, micro-batches the batch, vpp up to the layers of a stage.
 // Schedules made to overlap all-to-alls are tried for models with experts.

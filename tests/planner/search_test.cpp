@@ -408,5 +408,29 @@ TEST(NoPlan, SaysWhy) {
   EXPECT_TRUE(degrees);
 }
 
+// Experts' tokens travel as the question says, and by NCCL where there is no expert parallelism or --fix says so.
+TEST(Search, TakesTheQuestionsDispatchForPlansWithExperts) {
+  const auto setting = setting_of({"qwen3-30b-a3b", "h100-sxm", 16, 64, 4096});
+  const simulator::Bench bench(setting);
+  EXPECT_EQ(best_dispatch(bench.curves()), core::Dispatch::one_sided);
+  const auto other = setting_of({"qwen3-30b-a3b", "l4", 8, 64, 4096});
+  const simulator::Bench without(other);
+  EXPECT_EQ(best_dispatch(without.curves()), core::Dispatch::nccl);
+  for (const char* fixed : {"", "dispatch=nccl"}) {
+    Question question;
+    question.model = &setting.model;
+    question.gpus = 16, question.global_batch = 64, question.seq = 4096;
+    question.recipe = "bf16";
+    question.fixed = core::parse_plan(fixed, "--fix");
+    question.dispatch = core::Dispatch::one_sided;
+    const planner::Space space(question, plain_axes(question));
+    ASSERT_FALSE(space.units().empty());
+    for (const auto& unit : space.units()) {
+      const bool one_sided = unit.plan.ep > 1 && *fixed == '\0';
+      EXPECT_EQ(unit.plan.dispatch, one_sided ? core::Dispatch::one_sided : core::Dispatch::nccl);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace planner
