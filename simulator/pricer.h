@@ -120,13 +120,13 @@ class Pricer {
   void resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out);
   void short_lived_memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out);
 
-  // `pairs`: no leaves out what overlapped pairs take, which lower_bound does not read.
-  enum class Pairs : std::uint8_t { yes, no };
+  // `pairs`: no leaves out what overlapped pairs take, which lower_bound does not read; least gives each a lower bound.
+  enum class Pairs : std::uint8_t { yes, no, least };
   void cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pairs = Pairs::yes);
 
   // Lower bounds that hold for every schedule, layout and sharding traffic of a plan's degrees, micro-batch and recompute: the
-  // work of all micro-batches shared out evenly over the pipeline ranks; `paired` counts kernels, or the all-to-alls of
-  // experts where they take longer, since overlap can hide the rest.
+  // work of all micro-batches shared out evenly over the pipeline ranks; `paired` has the kernels and
+  // the all-to-alls of experts overlap as far as they can, and hides the rest.
   struct WorkBound {
     core::SimTime plain = 0, paired = 0;
     // Of one micro-batch, forward and backward: the layer that takes least, the output layer.
@@ -186,6 +186,7 @@ class Pricer {
   PartTime part_time(const core::Body& body, core::Part part, const core::Framework& framework, const core::ParallelPlan& plan);
   core::SimTime op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups);
   void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
+  void bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const;
   CommTimes times_of(const core::StateOps& ops);
   core::SimTime state_time(const core::StateOp& op);
   core::SimTime copies_time(const core::StateOps& ops, std::int64_t first) const;
