@@ -11,7 +11,7 @@ namespace core {
 
 namespace {
 
-constexpr std::array<std::string_view, 14> kind_names = {"cell",
+constexpr std::array<std::string_view, 15> kind_names = {"cell",
                                                         "gemm",
                                                         "attention",
                                                         "memory_bound",
@@ -24,7 +24,8 @@ constexpr std::array<std::string_view, 14> kind_names = {"cell",
                                                         "scan",
                                                         "all_to_all",
                                                         "copy_to_host",
-                                                        "copy_to_device"};
+                                                        "copy_to_device",
+                                                        "host_optimizer"};
 constexpr std::array<std::string_view, 6> format_names = {
     "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"};
 constexpr std::array<std::string_view, 4> attention_names = {

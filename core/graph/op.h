@@ -22,8 +22,11 @@ enum class OpKind : std::uint8_t {
   host,            // the GPU waits for the host, which launches the `m` kernels of chain `n`
   scan,            // chunked linear attention or state-space scan: `flops` in GEMMs of chunks, `bytes` of traffic
   all_to_all,      // collective: the buffer that a rank sends, its own share included
-  copy_to_host,    // over PCIe or C2C, to and from pinned host memory: `bytes`
+  // Over PCIe or C2C, to and from pinned host memory: `bytes`. With n > 0 it runs beside chain n - 1, from its start, and is
+  // the wait for what outlasts the chain.
+  copy_to_host,
   copy_to_device,
+  host_optimizer,  // the optimizer by the CPU over states in host memory: `bytes` of its traffic
 };
 // Whether the operation is priced by the links of its group.
 bool is_collective(OpKind kind);

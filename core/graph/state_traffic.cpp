@@ -6,12 +6,13 @@ namespace core {
 
 namespace {
 
-ShardSizes sizes_of(int zero, const ShardGroups& groups, std::int64_t replicas) {
+ShardSizes sizes_of(int zero, const ShardGroups& groups, std::int64_t replicas, const Offload& offload) {
   ShardSizes s;
   s.replicas = replicas;
   if (zero >= 1) s.optimizer = groups.optimizer.value_or(replicas);
   if (zero >= 2) s.gradients = groups.gradients.value_or(replicas);
   if (zero >= 3) s.parameters = groups.parameters.value_or(replicas);
+  s.gradients_on_host = offload.optimizer && zero >= 2 && s.gradients == replicas;
   return s;
 }
 
@@ -30,41 +31,80 @@ GroupShape shape_of(Scope scope, const ParallelPlan& plan) {
   CORE_ASSERT(false);
 }
 
+OpSpec spec_of(const StateOp& op, std::string_view format, std::int16_t group) {
+  OpSpec spec;
+  spec.kind = op.kind;
+  spec.name = op.name;
+  spec.format = format_of(format);
+  spec.bytes = Bytes{op.bytes};
+  spec.group = is_collective(op.kind) ? group : std::int16_t{-1};
+  return spec;
+}
+
 void StateOps::add(const StateOp& op) {
-  if (op.group.size == 1 || op.bytes <= 0.0) return;
+  if ((is_collective(op.kind) && op.group.size == 1) || op.bytes <= 0.0) return;
   CORE_ASSERT(count_ < ops_.size());
   ops_[count_++] = op;
 }
 
 StateTraffic::StateTraffic(const ParallelPlan& plan, const Recipe& recipe)
-    : dense_(sizes_of(plan.zero, plan.shard, plan.replicas())),
+    : dense_(sizes_of(plan.zero, plan.shard, plan.replicas(), plan.offload)),
       experts_(sizes_of(plan.zero_of_experts(), plan.expert_zero ? plan.expert_shard : ShardGroups{},
-                        plan.expert_replicas())),
+                        plan.expert_replicas(), plan.offload)),
       stride_(plan.tp),
       expert_stride_(plan.ep * plan.etp),
       gather_bytes_(recipe.parameter_gather_bytes),
       reduce_bytes_(recipe.gradient_reduce_bytes),
+      weight_bytes_(recipe.weight_bytes),
+      gradient_bytes_(recipe.gradient_bytes),
+      offload_(plan.offload),
       overlap_parameters_(plan.overlap_parameters) {}
 
 std::array<StateTraffic::Class, 2> StateTraffic::classes(const StateElements& n) const {
   return {Class{dense_, stride_, n.dense, false}, Class{experts_, expert_stride_, n.experts, true}};
 }
 
+namespace {
+
+StateOp to_host(std::string_view name, double bytes) { return {OpKind::copy_to_host, name, bytes, {}}; }
+StateOp to_device(std::string_view name, double bytes) { return {OpKind::copy_to_device, name, bytes, {}}; }
+
+}  // namespace
+
 StateOps StateTraffic::unit_gather(const StateElements& n) const {
   StateOps ops;
   for (const auto& c : classes(n)) {
+    if (offload_.weights) ops.add(to_device("weights_to_device", part(weight_bytes_ * c.elements, c.sizes.parameters)));
     ops.add({OpKind::all_gather, c.is_experts ? "expert_parameter_all_gather" : "parameter_all_gather",
              gather_bytes_ * c.elements, {c.stride, c.sizes.parameters}});
   }
   return ops;
 }
 
+StateOp StateTraffic::updated_gather_of(const Class& c) const {
+  const auto p = c.sizes.parameters;
+  return {OpKind::all_gather, c.is_experts ? "expert_parameter_all_gather" : "parameter_all_gather",
+          part(gather_bytes_ * c.elements, p), {c.stride * p, c.sizes.optimizer / p}};
+}
+
 StateOps StateTraffic::updated_gather(const StateElements& n) const {
   StateOps ops;
+  for (const auto& c : classes(n)) ops.add(updated_gather_of(c));
+  return ops;
+}
+
+StateOps StateTraffic::after_optimizer(const StateElements& n) const {
+  StateOps ops;
   for (const auto& c : classes(n)) {
-    const auto p = c.sizes.parameters;
-    ops.add({OpKind::all_gather, c.is_experts ? "expert_parameter_all_gather" : "parameter_all_gather",
-             part(gather_bytes_ * c.elements, p), {c.stride * p, c.sizes.optimizer / p}});
+    const auto p = c.sizes.parameters, o = c.sizes.optimizer;
+    const bool on_host = offload_.weights && o == p;
+    if (offload_.optimizer && !on_host) {
+      ops.add(to_device("updated_weights_to_device", part(weight_bytes_ * c.elements, o)));
+    }
+    if (!gathers_ahead()) ops.add(updated_gather_of(c));
+    if (offload_.weights && !(offload_.optimizer && on_host)) {
+      ops.add(to_host("updated_weights_to_host", part(weight_bytes_ * c.elements, p)));
+    }
   }
   return ops;
 }
@@ -74,6 +114,7 @@ StateOps StateTraffic::reduce_each(const StateElements& n) const {
   for (const auto& c : classes(n)) {
     ops.add({OpKind::reduce_scatter, c.is_experts ? "expert_gradient_reduce_scatter" : "gradient_reduce_scatter",
              reduce_bytes_ * c.elements, {c.stride, c.sizes.gradients}});
+    if (c.sizes.gradients_on_host) ops.add(to_host("gradients_to_host", part(reduce_bytes_ * c.elements, c.sizes.gradients)));
   }
   return ops;
 }
@@ -86,6 +127,9 @@ StateOps StateTraffic::reduce_last(const StateElements& n) const {
              part(reduce_bytes_ * c.elements, g), {c.stride * g, o / g}});
     ops.add({OpKind::all_reduce, c.is_experts ? "expert_gradient_all_reduce" : "gradient_all_reduce",
              part(reduce_bytes_ * c.elements, o), {c.stride * o, c.sizes.replicas / o}});
+    if (offload_.optimizer && !c.sizes.gradients_on_host) {
+      ops.add(to_host("gradients_to_host", part(gradient_bytes_ * c.elements, o)));
+    }
   }
   return ops;
 }
