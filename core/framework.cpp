@@ -50,7 +50,7 @@ Framework load_framework(std::string_view name) {
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
                            "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
                            "context_GiB", "workspace_MiB", "communicator_GiB", "allocation_unit_B", "fragmentation",
-                           "host_us_per_kernel", "host_us_per_kernel_graphs", "step_overhead_ms"});
+                           "host_us_per_kernel", "host_us_per_kernel_graphs", "host_memory_factor", "step_overhead_ms"});
   Figures::Sources sources;
   Figures figures(document, sources);
   Framework f;
@@ -71,6 +71,7 @@ Framework load_framework(std::string_view name) {
   f.fragmentation = figures.not_negative("fragmentation");
   f.host_per_kernel = Seconds{figures.not_negative("host_us_per_kernel") * 1e-6};
   f.host_per_kernel_graphs = Seconds{figures.not_negative("host_us_per_kernel_graphs") * 1e-6};
+  f.host_memory_factor = figures.positive("host_memory_factor");
   f.step_overhead = Seconds{figures.not_negative("step_overhead_ms") * 1e-3};
   for (const auto& [key, figure] : sources) {
     f.sources.emplace_back(key, figure.source + " (" + figure.checked + ")");

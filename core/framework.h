@@ -45,6 +45,7 @@ struct Framework {
   double fragmentation = 0;            // share of short-lived memory lost between blocks
   Seconds host_per_kernel;             // host time to launch a kernel; the step is no faster than the host
   Seconds host_per_kernel_graphs;      // the same for kernels inside a CUDA graph
+  double host_memory_factor = 1;       // host memory over what is offloaded: pinned buffers, copies, the processes themselves
   Seconds step_overhead;               // once a step: data, logging, gradient scaling
   std::vector<std::pair<std::string, std::string>> sources;
 

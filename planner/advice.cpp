@@ -16,18 +16,21 @@ struct Candidate {
 // Collects the legal ones of a plan's single changes.
 class Changes {
  public:
-  Changes(const simulator::Setting& setting, const core::ParallelPlan& plan) : setting_(setting), plan_(plan) {}
+  Changes(const simulator::Setting& setting, const simulator::Bench& bench, const core::ParallelPlan& plan)
+      : setting_(setting), bench_(bench), plan_(plan) {}
 
   std::vector<Candidate> all() {
     recompute();
     sharding();
+    offload();
     shape();
     return std::move(out_);
   }
 
  private:
   void add(core::ParallelPlan changed, std::string what) {
-    if (!core::why_not(setting_.model, changed, plan_.gpus(), setting_.seq)) {
+    if (!core::why_not(setting_.model, changed, plan_.gpus(), setting_.seq) &&
+        !simulator::why_not_offload(setting_, bench_, changed)) {
       out_.push_back({std::move(changed), std::move(what)});
     }
   }
@@ -57,6 +60,18 @@ class Changes {
       auto p = plan_;
       p.sp = true;
       add(p, "sp");
+    }
+  }
+  void offload() {
+    if (!plan_.offload.optimizer) {
+      auto p = plan_;
+      p.offload.optimizer = true;
+      add(p, "offload=" + core::offload_text(p.offload));
+    }
+    if (!plan_.offload.activations) {
+      auto p = plan_;
+      p.offload.activations = true;
+      add(p, "offload=" + core::offload_text(p.offload));
     }
   }
   void shape() {
@@ -93,6 +108,7 @@ class Changes {
   }
 
   const simulator::Setting& setting_;
+  const simulator::Bench& bench_;
   const core::ParallelPlan& plan_;
   std::vector<Candidate> out_;
 };
@@ -101,6 +117,10 @@ bool fits(simulator::Pricer& pricer, const simulator::Setting& setting, const co
   const auto table = simulator::short_table(*core::find_schedule(plan.schedule), plan.pp, plan.vpp, plan.micro_batches());
   std::vector<simulator::RankMemory> memory;
   pricer.memory(plan, table, memory);
+  std::vector<double> of_host;
+  for (const auto& rank : memory) of_host.push_back(rank.host);
+  const auto& node = setting.cluster.node;
+  if (core::node_host_memory(of_host, plan, node.gpus, setting.framework_of(plan)) > node.host_memory.value) return false;
   return std::all_of(memory.begin(), memory.end(), [&](const simulator::RankMemory& rank) {
     return static_cast<double>(rank.total()) <= setting.cluster.gpu.memory_usable.value;
   });
@@ -113,7 +133,7 @@ std::optional<Change> smallest_change(const simulator::Setting& setting,
                                       const core::ParallelPlan& plan) {
   std::optional<Change> best;
   simulator::Pricer pricer(setting, bench);
-  for (auto& candidate : Changes(setting, plan).all()) {
+  for (auto& candidate : Changes(setting, bench, plan).all()) {
     if (!fits(pricer, setting, candidate.plan)) continue;
     auto step = simulator::simulate_step(setting, bench, candidate.plan, core::Grain::mixed, core::Fold::yes,
                                          simulator::Detail::answer);

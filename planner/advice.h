@@ -16,7 +16,7 @@ struct Change {
 };
 
 // The single change that makes a plan fit and costs the least time: recompute (selective, full on the least number of
-// layers), a higher ZeRO stage, sequence parallel, a smaller micro-batch, or data-parallel ranks given to tensor or
+// layers), a higher ZeRO stage, sequence parallel, offload of the optimizer or of activations, a smaller micro-batch, or data-parallel ranks given to tensor or
 // pipeline parallelism. Nothing where none of them does.
 std::optional<Change> smallest_change(const simulator::Setting& setting,
                                       const simulator::Bench& bench,

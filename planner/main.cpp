@@ -21,7 +21,7 @@ namespace {
 
 struct Options {
   simulator::Request request;
-  std::string tokens, fix, objective = "time", format = "table", output, list, model_argument;
+  std::string allow, tokens, fix, objective = "time", format = "table", output, list, model_argument;
   simulator::PlanFlags flags;
   bool quiet = false, reproducible = false;
   std::size_t top = 10;
@@ -54,6 +54,21 @@ planner::Question question_of(const Options& o, const simulator::Setting& settin
   q.dispatch = planner::best_dispatch(bench.curves());
   q.fixed = core::parse_plan(o.fix + " " + o.flags.text(), "--fix");
   check_fixed_degrees(q);
+  if (!o.allow.empty()) {
+    if (o.allow != "offload") throw core::InputError(fmt::format("--allow: found \"{}\", expected offload", core::printable(o.allow)));
+    std::string refused;
+    for (const auto& offload : planner::all_offloads()) {
+      auto plan = q.fixed.plan;
+      plan.offload = offload;
+      const auto reason = simulator::why_not_offload(setting, bench, plan);
+      if (!reason) q.allowed.push_back(offload);
+      else if (refused != *reason) simulator::warn("plan", {*reason}, o.quiet);
+      refused = reason.value_or(refused);
+    }
+  }
+  if (const auto reason = simulator::why_not_offload(setting, bench, q.fixed.plan)) {
+    throw core::InputError(fmt::format("--fix: {}", *reason));
+  }
   if (q.fixed.has_recipe && q.fixed.plan.recipe != q.recipe) {
     throw core::InputError(fmt::format("--fix: recipe={}: give the recipe with --recipe", q.fixed.plan.recipe));
   }
@@ -119,6 +134,7 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"time", "cost"}));
   app.add_option("--top", o.top, "plans to show")->capture_default_str()->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
   app.add_option("--fix", o.fix, "settings to hold, such as \"tp=8 pp=2\"");
+  app.add_option("--allow", o.allow, "offload: try plans that keep states or activations in host memory too");
   app.add_option("--tp,--tensor-model-parallel-size", o.flags.tp, "as tp=N of a plan");
   app.add_option("--pp,--pipeline-model-parallel-size", o.flags.pp, "as pp=N");
   app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", o.flags.vpp, "as vpp=N");

@@ -160,7 +160,7 @@ class UnitSearch {
       order_ = static_cast<std::int64_t>(i) * orders_a_choice;
       schedule_ = core::find_schedule(choice_->schedule);
       if (prunes(least_time(0))) {
-        result_.pruned += space_.plans_of(*choice_);
+        result_.pruned += space_.plans_of(unit_.plan, *choice_);
         continue;
       }
       tables_ = &worker_.tables_of(*schedule_, unit_.plan.pp, choice_->vpp, unit_.plan.micro_batches());
@@ -200,7 +200,7 @@ class UnitSearch {
       auto plan = unit_.plan;
       plan.recompute = axis.kind, plan.recompute_modules = axis.modules;
       // Any number of layers, from none on.
-      plan.recompute_layers = axis.kind == Recompute::full && space_.partial() ? 1 : 0;
+      plan.recompute_layers = axis.kind == Recompute::full && space_.partial(unit_.plan) ? 1 : 0;
       work = worker_.pricer.work_bound(plan);
     }
     return *work;
@@ -225,7 +225,7 @@ class UnitSearch {
     bool settled = false;
     for (std::size_t i = 0; i < recompute.size(); ++i) {
       const bool is_full = recompute[i].kind == Recompute::full;
-      const bool partial = is_full && space_.partial();
+      const bool partial = is_full && space_.partial(unit_.plan);
       const auto plans = 1 + (partial ? choice_->most_layers - 1 : 0);
       if (settled) {
         result_.dominated += plans;
@@ -244,7 +244,8 @@ class UnitSearch {
         choose_full(plan, order_ + static_cast<std::int64_t>(i));
       } else if (fits(plan)) {
         keep(plan, order_ + static_cast<std::int64_t>(i));
-        settled = recompute[i].kind == Recompute::none;
+        // What is recomputed is not copied to the host: there recompute may be the faster.
+        settled = recompute[i].kind == Recompute::none && !unit_.plan.offload.activations;
       }
     }
   }
@@ -317,12 +318,20 @@ class UnitSearch {
     const double at_least = most_memory() - limit_;
     if (at_least > 0.0 && at_least >= result_.nearest_short) return std::nullopt;
     worker_.pricer.short_lived_memory(plan, tables_->memory, worker_.memory);
-    const double over = most_memory() - limit_;
+    const double over = std::max(most_memory() - limit_, plan.offload.any() ? over_host_limit(plan) : -limit_);
     if (over > 0.0 && over < result_.nearest_short) {
       result_.nearest_short = over;
       result_.nearest = plan;
     }
     return over;
+  }
+
+  // Of the host memory of a node.
+  double over_host_limit(const ParallelPlan& plan) const {
+    std::vector<double> of_rank;
+    for (const auto& rank : worker_.memory) of_rank.push_back(rank.host);
+    const auto& node = setting_.cluster.node;
+    return core::node_host_memory(of_rank, plan, node.gpus, setting_.framework_of(plan)) - node.host_memory.value;
   }
 
   double most_memory() const {
@@ -453,12 +462,19 @@ class Search {
     Outlook out;
     out.over = worker.pricer.resident_at_least(unit.plan) - setting_.cluster.gpu.memory_usable.value;
     if (out.over > 0.0) return out;
-    auto plan = unit.plan;
-    plan.recompute = space_.axes().recompute.front().kind;
-    plan.recompute_modules = space_.axes().recompute.front().modules;
-    plan.recompute_layers = plan.recompute == Recompute::full ? 1 : 0;  // any number of layers
-    const auto bound = worker.pricer.work_bound(plan);
-    out.plain = bound.plain + overhead(setting_, plan), out.paired = bound.paired + overhead(setting_, plan);
+    // The first recompute of the axes takes least time, but where what is kept is copied to the host.
+    const auto& recompute = space_.axes().recompute;
+    const auto tried = unit.plan.offload.activations ? recompute.size() : 1;
+    out.plain = out.paired = std::numeric_limits<SimTime>::max();
+    for (std::size_t i = 0; i < tried; ++i) {
+      auto plan = unit.plan;
+      plan.recompute = recompute[i].kind;
+      plan.recompute_modules = recompute[i].modules;
+      plan.recompute_layers = plan.recompute == Recompute::full ? 1 : 0;  // any number of layers
+      const auto bound = worker.pricer.work_bound(plan);
+      out.plain = std::min(out.plain, bound.plain + overhead(setting_, plan));
+      out.paired = std::min(out.paired, bound.paired + overhead(setting_, plan));
+    }
     return out;
   }
   // Units that may fit by their bound; then those that cannot, by what they lack.

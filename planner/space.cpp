@@ -129,7 +129,13 @@ Axes axes_of(const Question& q) {
   axes.layouts = {Layout::even, Layout::slots};
   axes.shardings = shardings_of(q);
   axes.recompute = recompute_of(q);
+  axes.offloads = fixes(q, "offload") ? std::vector{fixed.offload} : std::vector{core::Offload{}};
+  if (!fixes(q, "offload")) axes.offloads.insert(axes.offloads.end(), q.allowed.begin(), q.allowed.end());
   return axes;
+}
+
+std::vector<core::Offload> all_offloads() {
+  return {{true, false, false}, {true, true, false}, {false, false, true}, {true, false, true}, {true, true, true}};
 }
 
 core::Dispatch best_dispatch(const simulator::Curves& curves) {
@@ -222,32 +228,41 @@ bool Space::legal(const ParallelPlan& plan) {
 
 void Space::walk_shardings(const ParallelPlan& legal) {
   const bool shared = legal.replicas() > 1 || (has_experts_ && legal.expert_replicas() > 1);
-  for (const auto& sharding : axes_.shardings) {
-    if (sharding.zero > 0 && !shared) continue;  // the same plan as zero=0
-    ParallelPlan plan = legal;
-    plan.zero = sharding.zero;
-    if (q_.fixed.has_zero) plan.shard = q_.fixed.plan.shard;
-    if (sharding.in_node) {
-      const auto in_node = std::max<std::int64_t>(1, std::min(plan.replicas(), q_.gpus_per_node / plan.tp));
-      if (in_node <= 1 || in_node >= plan.replicas() || plan.replicas() % in_node != 0 || has_experts_) continue;
-      plan.shard = {in_node, in_node, in_node};
+  for (const auto& offload : axes_.offloads) {
+    for (const auto& sharding : axes_.shardings) {
+      // Alone, zero=1 is the same plan as zero=0, and without offload so are all others.
+      if (!shared && (sharding.zero == 1 || (sharding.zero > 1 && !offload.optimizer && !offload.weights))) continue;
+      if (offload.weights && sharding.zero < 3 && !fixes(q_, "offload")) continue;
+      auto plan = legal;
+      plan.offload = offload;
+      walk_sharding(plan, sharding);
     }
-    const auto key = key_of(plan);
-    if (!choices_.contains(key)) add_choices(plan);
-    for (const auto& [reason, entry] : illegal_choices_[key]) {
-      auto& sum = illegal_[reason];
-      if (sum.count == 0) sum.example = entry.example;
-      sum.count += entry.count;
-    }
-    if (choices_[key].empty()) continue;
-    units_.push_back({plan, static_cast<std::int64_t>(units_.size())});
-    searched_ += plans_of(units_.back());
   }
+}
+
+void Space::walk_sharding(ParallelPlan plan, const Sharding& sharding) {
+  plan.zero = sharding.zero;
+  if (q_.fixed.has_zero) plan.shard = q_.fixed.plan.shard;
+  if (sharding.in_node) {
+    const auto in_node = std::max<std::int64_t>(1, std::min(plan.replicas(), q_.gpus_per_node / plan.tp));
+    if (in_node <= 1 || in_node >= plan.replicas() || plan.replicas() % in_node != 0 || has_experts_) return;
+    plan.shard = {in_node, in_node, in_node};
+  }
+  const auto key = key_of(plan);
+  if (!choices_.contains(key)) add_choices(plan);
+  for (const auto& [reason, entry] : illegal_choices_[key]) {
+    auto& sum = illegal_[reason];
+    if (sum.count == 0) sum.example = entry.example;
+    sum.count += entry.count;
+  }
+  if (choices_[key].empty()) return;
+  units_.push_back({plan, static_cast<std::int64_t>(units_.size())});
+  searched_ += plans_of(units_.back());
 }
 
 // What schedules and layouts are legal for depends on no other degree.
 Space::ChoiceKey Space::key_of(const ParallelPlan& plan) const {
-  return {plan.pp, plan.micro_batches(), plan.zero >= 2, plan.zero >= 3};
+  return {plan.pp, plan.micro_batches(), plan.zero >= 2, plan.zero >= 3, plan.offload.optimizer || plan.offload.weights};
 }
 
 void Space::add_choices(const ParallelPlan& unit) {
@@ -306,19 +321,19 @@ ParallelPlan Space::plan_of(const Unit& unit, const Choice& choice, const Recomp
   return plan;
 }
 
-bool Space::partial() const {
-  if (!axes_.partial_recompute || fixes(q_, "recompute")) return false;
+bool Space::partial(const ParallelPlan& plan) const {
+  if (!axes_.partial_recompute || fixes(q_, "recompute") || plan.offload.activations) return false;
   return std::any_of(axes_.recompute.begin(), axes_.recompute.end(),
                      [](const RecomputeChoice& r) { return r.kind == Recompute::full; });
 }
 
-std::int64_t Space::plans_of(const Choice& choice) const {
-  return static_cast<std::int64_t>(axes_.recompute.size()) + (partial() ? choice.most_layers - 1 : 0);
+std::int64_t Space::plans_of(const ParallelPlan& plan, const Choice& choice) const {
+  return static_cast<std::int64_t>(axes_.recompute.size()) + (partial(plan) ? choice.most_layers - 1 : 0);
 }
 
 std::int64_t Space::plans_of(const Unit& unit) const {
   std::int64_t sum = 0;
-  for (const auto& choice : choices(unit)) sum += plans_of(choice);
+  for (const auto& choice : choices(unit)) sum += plans_of(unit.plan, choice);
   return sum;
 }
 

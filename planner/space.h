@@ -37,6 +37,7 @@ struct Axes {
   std::vector<core::Layout> layouts;
   std::vector<Sharding> shardings;
   std::vector<RecomputeChoice> recompute;
+  std::vector<core::Offload> offloads = {core::Offload{}};  // --fix may hold one that is not among them
   bool partial_recompute = true;       // full recompute on the first n layers of each stage, every n
 };
 
@@ -46,8 +47,12 @@ struct Question {
   std::string recipe;
   core::PlanText fixed;  // settings given with --fix; its keys are held at its values
   std::int64_t gpus_per_node = 8;
+  std::vector<core::Offload> allowed = {};  // offload that is tried besides none, where --fix says nothing
   core::Dispatch dispatch = core::Dispatch::nccl;  // of experts' tokens, where --fix says nothing
 };
+
+// Offload that --allow adds to a search: of the optimizer, with weights (zero=3) or without, of activations, of both.
+std::vector<core::Offload> all_offloads();
 
 // How experts' tokens travel best on a GPU: one-sided where its architecture has such kernels (data/curves), else by NCCL.
 core::Dispatch best_dispatch(const simulator::Curves& curves);
@@ -89,22 +94,24 @@ class Space {
   const std::vector<Choice>& choices(const Unit& unit) const;
   core::ParallelPlan plan_of(const Unit& unit, const Choice& choice, const RecomputeChoice& recompute) const;
   // Plans of a choice that differ in recompute only, full recompute on 1 .. most_layers - 1 layers included.
-  std::int64_t plans_of(const Choice& choice) const;
+  std::int64_t plans_of(const core::ParallelPlan& plan, const Choice& choice) const;
   std::int64_t plans_of(const Unit& unit) const;
   std::int64_t searched() const { return searched_; }
   const std::map<std::string, Illegal>& illegal() const { return illegal_; }
   const Axes& axes() const { return axes_; }
   // Partial full recompute is tried.
-  bool partial() const;
+  // (Not where activations are offloaded: then fewer layers that are recomputed are not always faster.)
+  bool partial(const core::ParallelPlan& plan) const;
 
  private:
-  using ChoiceKey = std::tuple<std::int64_t, std::int64_t, bool, bool>;  // pp, micro-batches, what shards
+  using ChoiceKey = std::tuple<std::int64_t, std::int64_t, bool, bool, bool>;  // pp, micro-batches, what shards, states offloaded
   void walk();
   void walk_degrees(core::ParallelPlan plan);
   void walk_experts(core::ParallelPlan plan);
   void walk_micro_batches(core::ParallelPlan plan);
   void walk_pipelines(core::ParallelPlan plan);
   void walk_shardings(const core::ParallelPlan& plan);
+  void walk_sharding(core::ParallelPlan plan, const Sharding& sharding);
   bool legal(const core::ParallelPlan& plan);
   void refuse(const std::string& dimension, const std::string& reason, const core::ParallelPlan& plan, std::int64_t count = 1);
   ChoiceKey key_of(const core::ParallelPlan& plan) const;

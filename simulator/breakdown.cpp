@@ -36,7 +36,8 @@ Activity activity_of(Stream stream) {
 }
 
 Activity own_activity(const core::OpSpec& spec, bool recompute) {
-  if (spec.kind == OpKind::optimizer) return Activity::optimizer;
+  if (spec.kind == OpKind::optimizer || spec.kind == OpKind::host_optimizer) return Activity::optimizer;
+  if (is_copy(spec.kind)) return Activity::offload_exposed;
   if (spec.kind == OpKind::host) return Activity::other;
   return recompute ? Activity::recompute : Activity::compute;
 }
@@ -115,7 +116,8 @@ void charge_wait(const Ran& ran, const QueueOrder& order, OpId op, SimTime from,
   while (to > from) {
     const auto cause = order.binding(at, ran.timeline);
     if (!cause || ran.timeline.end[*cause] <= from) break;
-    const auto activity = activity_of(ran.graph.stream_of(*cause));
+    const auto activity = is_copy(ran.graph.specs[ran.graph.spec[*cause]].kind) ? Activity::offload_exposed
+                                                                                  : activity_of(ran.graph.stream_of(*cause));
     if (activity == Activity::bubble) break;  // another rank computes
     const auto begin = std::max(from, ran.timeline.start[*cause]);
     if (begin < to) out[index_of(activity)] += seconds(to - begin);
@@ -177,8 +179,16 @@ Breakdown breakdown_of(const Ran& ran, std::int32_t rank) {
     }
     at = end;
   }
-  // What runs after the last kernel: gathers of updated parameters.
-  out[index_of(Activity::dp_exposed)] += seconds(ran.timeline.makespan - at);
+  // What runs after the last kernel: copies and gathers of updated parameters.
+  SimTime copies = 0;
+  for (OpId op = 0; op < ran.graph.size(); ++op) {
+    const bool is_mine = ran.graph.stream_of(op) == Stream::data && ran.graph.rank_of(op) == rank;
+    if (is_mine && is_copy(ran.graph.specs[ran.graph.spec[op]].kind)) {
+      copies += std::max<SimTime>(0, ran.timeline.end[op] - std::max(at, ran.timeline.start[op]));
+    }
+  }
+  out[index_of(Activity::offload_exposed)] += seconds(copies);
+  out[index_of(Activity::dp_exposed)] += seconds(ran.timeline.makespan - at - copies);
   return out;
 }
 
@@ -214,7 +224,8 @@ std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank) {
     entry.count += counts[i];
     entry.seconds += seconds(spent[i]);
     entry.flops += spec.flops.value * static_cast<double>(counts[i]);
-    entry.bytes += spec.bytes.value * static_cast<double>(counts[i]);
+    // Of a copy beside a body only what outlasts it is time of its own: no rate comes of that.
+    if (!is_wait(spec)) entry.bytes += spec.bytes.value * static_cast<double>(counts[i]);
     entry.origin = ran.prices[i].origin;
     entry.algorithm = std::string(ran.prices[i].algorithm);
   }

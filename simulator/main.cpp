@@ -115,6 +115,9 @@ int run(Options& options) {
   if (!options.schedule_file.empty()) given = table_in(options.schedule_file, plan);
 
   const simulator::Bench bench(setting);
+  if (const auto reason = simulator::why_not_offload(setting, bench, plan)) {
+    throw core::InputError(fmt::format("--plan: {}", *reason));
+  }
   const auto step = simulator::simulate_step(setting, bench, plan, grain,
                                              options.unfold ? core::Fold::no : core::Fold::yes, simulator::Detail::depth,
                                              given ? &*given : nullptr);

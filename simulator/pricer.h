@@ -35,7 +35,8 @@ struct Setting {
   double checkpoint_s = 0.0;  // writing a checkpoint stops training, averaged over the steps between two
 
   const core::Framework& framework_of(const core::ParallelPlan& plan) const {
-    return plan.zero >= 2 && plan.replicas() > 1 ? sharded_framework : framework;
+    const bool shares = plan.replicas() > 1 || plan.offload.optimizer || plan.offload.weights;
+    return plan.zero >= 2 && shares ? sharded_framework : framework;
   }
   core::ModelBodies bodies_of(const core::ParallelPlan& plan) const {
     auto context = core::body_context(plan, recipe, framework_of(plan), model, seq, attention);
@@ -102,6 +103,7 @@ struct PricedBodies {
 // Peak memory of a pipeline rank, in bytes.
 struct RankMemory {
   std::int64_t resident = 0, short_lived = 0, lost = 0;
+  double host = 0.0;  // of what is offloaded, on the rank's host, without buffers
   std::int64_t total() const { return resident + short_lived + lost; }
 };
 
@@ -166,7 +168,7 @@ class Pricer {
   // All that the bodies of a plan depend on.
   struct BodiesKey {
     std::int64_t tp, cp, ep, etp, micro_batch;
-    bool sp, balanced, sharded, gathered, overlap_tensor, overlap_experts;
+    bool sp, balanced, sharded, gathered, overlap_tensor, overlap_experts, offload_activations;
     core::ContextParallel cp_kind;
     core::Modules modules;
     core::Loss loss;
@@ -208,6 +210,7 @@ class Pricer {
   BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan);
   PricedChain price_chain(const core::Body& body, core::Part part, const core::ParallelPlan& plan);
   PartTime part_time(const core::Body& body, core::Part part, const core::Framework& framework, const core::ParallelPlan& plan);
+  core::SimTime offload_time(const core::Body& body, core::Part part);
   core::SimTime op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups);
   void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
   void bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const;

@@ -53,6 +53,8 @@ void write_step(core::JsonWriter& json, const Setting& setting, const StepReport
       .member("sharding", sharding_text(plan))
       .member("peak_memory_GiB", report.peak_memory_GiB)
       .member("memory_limit_GiB", report.memory_limit_GiB)
+      .member("host_memory_GiB", report.host_memory_GiB)
+      .member("host_memory_limit_GiB", report.host_limit_GiB)
       .member("fullest_stage", report.fullest_stage)
       .member("grain", core::name_of(report.grain));
   json.key("stages").begin_list();
@@ -160,6 +162,10 @@ std::string seconds_text(double seconds) {
 
 std::string verdict_text(const StepReport& r) {
   const auto at = fmt::format("{:.1f} of {:.1f} GiB on stage {}", r.peak_memory_GiB, r.memory_limit_GiB, r.fullest_stage);
+  if (r.host_short_GiB > 0.0) {
+    return fmt::format("does not fit: {:.1f} GiB of host memory short, {:.1f} of {:.1f} GiB a node; GPU {}", r.host_short_GiB,
+                       r.host_memory_GiB, r.host_limit_GiB, at);
+  }
   switch (r.fits) {
     case Fits::yes: return "fits: " + at;
     case Fits::borderline: return "borderline (within 3 % of the limit): " + at;
@@ -179,6 +185,9 @@ std::string memory_text(const StepReport& r) {
     out += fmt::format("{:>5} {:>6} {:>7.1f}", stage.stage, stage.layers, stage.peak_GiB);
     for (const auto term : stage.terms_GiB) out += fmt::format(" {:>13.2f}", term);
     out += '\n';
+  }
+  if (r.host_memory_GiB > 0.0) {
+    out += fmt::format("Host memory: {:.1f} of {:.1f} GiB on the node that needs most\n", r.host_memory_GiB, r.host_limit_GiB);
   }
   return out;
 }

@@ -47,7 +47,27 @@ void fill_memory(const SimulatedStep& step, const Setting& setting, StepReport& 
     report.stages.push_back(std::move(stage));
   }
   report.fits = fits_in(report.peak_memory_GiB, report.memory_limit_GiB);
+  if (report.host_short_GiB > 0.0) report.fits = Fits::no;
   report.short_GiB = std::max(0.0, report.peak_memory_GiB - report.memory_limit_GiB);
+}
+
+// Host memory: of each pipeline rank's states and activations, summed over the node that has most.
+void fill_host_memory(const core::StepWork& work, const core::ScheduleTable& table, const Setting& setting, StepReport& report) {
+  const auto& plan = work.plan;
+  std::vector<double> kept;
+  for (const auto& stage : work.stages) {
+    double sum = 0.0;
+    for (const auto body : stage.bodies) sum += work.bodies[body].offloaded.value;
+    kept.push_back(sum);
+  }
+  auto of_rank = core::host_activations(table, kept);
+  for (std::int64_t p = 0; p < plan.pp; ++p) {
+    of_rank[static_cast<std::size_t>(p)] += core::host_memory(core::rank_parameters(work, p), plan, work.recipe);
+  }
+  const auto bytes = core::node_host_memory(of_rank, plan, setting.cluster.node.gpus, work.framework);
+  report.host_memory_GiB = bytes / core::gibibyte;
+  report.host_limit_GiB = core::in_gibibytes(setting.cluster.node.host_memory);
+  report.host_short_GiB = std::max(0.0, report.host_memory_GiB - report.host_limit_GiB);
 }
 
 void fill_speed(const Setting& setting, const core::ParallelPlan& plan, StepReport& report) {
@@ -154,6 +174,7 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   report.simulated_operations = step.graph.size();
   report.step_time_s = core::to_seconds(step.timeline.makespan).value + framework.step_overhead.value +
                        setting.data_stall_s + setting.checkpoint_s;
+  fill_host_memory(step.work, table, setting, report);
   fill_memory(step, setting, report);
   fill_speed(setting, plan, report);
   report.tflops_hardware = 1e-12 * multiplied(step.graph) / static_cast<double>(plan.gpus()) / report.step_time_s;
@@ -168,6 +189,27 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   fill_groups(step.graph, bench, report);
   report.notes = core::notes_on(plan);
   return step;
+}
+
+std::optional<std::string> why_not_offload(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan) {
+  if (!plan.offload.any()) return std::nullopt;
+  const auto& gpu = setting.cluster.gpu;
+  const std::string_view key = gpu.host_c2c ? "host.c2c_efficiency" : "host.pcie_efficiency";
+  for (const auto figure : {key, std::string_view("host.latency_us")}) {
+    if (!bench.curves().find(figure)) {
+      return fmt::format("offload: no {} is known for {} (data/curves), which copies to the host need", figure, gpu.name);
+    }
+  }
+  if (!plan.offload.optimizer) return std::nullopt;
+  if (!gpu.host_memory_bandwidth) {
+    return fmt::format("offload=optimizer: node {} has no host_memory_GBps (data/nodes), at which the host updates its states",
+                       setting.cluster.node.name);
+  }
+  if (setting.recipe.optimizer == core::OptimizerKind::muon) {
+    return fmt::format("offload=optimizer with recipe {}: Newton-Schulz steps are GEMMs for the GPU; expected another optimizer",
+                       setting.recipe.name);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> why_not_table(const core::ParallelPlan& plan, const core::ScheduleTable& table) {

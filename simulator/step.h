@@ -33,6 +33,8 @@ struct StepReport {
   double short_GiB = 0.0;  // on the fullest stage, when it does not fit
   std::int64_t fullest_stage = 0;
   double peak_memory_GiB = 0.0, memory_limit_GiB = 0.0;
+  // Host memory that offload takes on the node that needs most, of what a node has, and what it lacks.
+  double host_memory_GiB = 0.0, host_limit_GiB = 0.0, host_short_GiB = 0.0;
   std::vector<StageMemory> stages;
   Breakdown breakdown{};
   OriginShares shares;
@@ -61,6 +63,9 @@ enum class Detail : std::uint8_t { answer, depth };  // depth: operations, criti
 SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan,
                             core::Grain grain, core::Fold fold, Detail detail,
                             const core::ScheduleTable* given = nullptr);
+
+// Why a machine or a recipe does not allow what a plan offloads, one sentence, or nothing.
+std::optional<std::string> why_not_offload(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan);
 
 // Why a table cannot stand for the plan's schedule: not executable, other sizes, another placement; or nothing.
 std::optional<std::string> why_not_table(const core::ParallelPlan& plan, const core::ScheduleTable& table);

@@ -53,7 +53,8 @@ struct Body {
   Bytes forward_transient;   // peak of short-lived memory beyond `saved`, forward and backward
   Bytes backward_transient;
   Bytes held_gradients;      // gradients of GEMM outputs that a split backward keeps from I to W
-  Bytes held_inputs;         // inputs of GEMMs that recompute makes anew in I and W needs
+  Bytes held_inputs;         // inputs of GEMMs that recompute makes anew, or offload brings back, in I and W needs
+  Bytes offloaded;           // copied to the host beside the forward operations, and back beside the backward ones
   double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
   double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank

@@ -123,12 +123,13 @@ OpSpec GraphWriter::collective(OpKind kind, std::string name, double bytes, std:
 }
 
 std::uint32_t GraphWriter::spec_of(const StateOp& op) {
+  if (is_copy(op.kind)) return find_or_add(core::spec_of(op, work_.recipe.compute_format, -1));
   const auto& plan = work_.plan;
   std::string name;
   if (op.group == GroupShape{plan.tp, plan.replicas()}) name = "dp";
   else if (op.group == GroupShape{plan.ep * plan.etp, plan.expert_replicas()}) name = "edp";
   else name = (op.name.starts_with("expert") ? "edp." : "dp.") + std::to_string(op.group.size);
-  return find_or_add(collective(op.kind, std::string(op.name), op.bytes, group_of(op.group, name)));
+  return find_or_add(core::spec_of(op, work_.recipe.compute_format, group_of(op.group, name)));
 }
 
 // Specs of a body's operations, bound to the plan's groups; one set a body and part.
@@ -142,22 +143,43 @@ const std::vector<ChainOp>& GraphWriter::chain_of(std::uint16_t body, Part part)
     }
     chain.push_back({find_or_add(spec), op->recompute, op->overlaps_next});
   }
-  if (!chain.empty() && work_.framework.host_per_kernel.value > 0.0) chain.push_back(host_wait(chain, part));
+  const auto kernels = chain.size();
+  const auto offloaded = work_.bodies[body].offloaded;
+  if (offloaded.value > 0.0 && part != Part::weight_gradient) chain.push_back(copy_wait(chain, part, offloaded));
+  if (kernels > 0 && work_.framework.host_per_kernel.value > 0.0) chain.push_back(host_wait(chain, part, kernels));
   return chain;
 }
 
+// A chain that a wait at its end looks at.
+std::int64_t GraphWriter::add_beside(const std::vector<ChainOp>& chain, Part part) {
+  graph_.chains.push_back(chain);
+  cell_spec_.emplace_back();
+  cell_part_.push_back(part);
+  return static_cast<std::int64_t>(graph_.chains.size() - 1);
+}
+
+// Offloaded activations travel beside a body: a layer's out beside the next one's forward, back beside the one before it in
+// the backward; layers alike, that is a body's own bytes beside itself. What the copy outlasts the body is one more operation.
+ChainOp GraphWriter::copy_wait(const std::vector<ChainOp>& chain, Part part, Bytes bytes) {
+  OpSpec spec;
+  spec.kind = part == Part::forward ? OpKind::copy_to_host : OpKind::copy_to_device;
+  spec.name = part == Part::forward ? "activations_to_host" : "activations_to_device";
+  spec.format = format_of(work_.recipe.compute_format);
+  spec.direction = direction_of(part);
+  spec.bytes = bytes;
+  spec.n = add_beside(chain, part) + 1;
+  return {add_spec(spec), false, false};
+}
+
 // The GPU cannot be faster than the host that launches its kernels: what a body lacks to that is one more operation.
-ChainOp GraphWriter::host_wait(const std::vector<ChainOp>& chain, Part part) {
+ChainOp GraphWriter::host_wait(const std::vector<ChainOp>& chain, Part part, std::size_t kernels) {
   OpSpec spec;
   spec.kind = OpKind::host;
   spec.name = "host";
   spec.format = format_of(work_.recipe.compute_format);
   spec.direction = direction_of(part);
-  spec.m = static_cast<std::int64_t>(chain.size());
-  spec.n = static_cast<std::int64_t>(graph_.chains.size());
-  graph_.chains.push_back(chain);
-  cell_spec_.emplace_back();
-  cell_part_.push_back(part);
+  spec.m = static_cast<std::int64_t>(kernels);
+  spec.n = add_beside(chain, part);
   return {add_spec(spec), false, false};
 }
 

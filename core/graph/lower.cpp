@@ -55,7 +55,7 @@ class Lowering : private GraphWriter {
   }
 
   bool reduces_in_pieces(bool last) const {
-    return traffic_.shared() && (traffic_.reduces_each() || (last && work_.plan.overlap_gradients));
+    return traffic_.reduces() && (traffic_.reduces_each() || (last && work_.plan.overlap_gradients));
   }
   // Gradients of a micro-batch are complete after its whole backward, or after its W.
   static bool completes(Part part) { return part == Part::backward || part == Part::weight_gradient; }
@@ -86,7 +86,7 @@ class Lowering : private GraphWriter {
         if (!completes(a.kind) || seen[a.stage]) continue;
         seen[a.stage] = true;
         last_backward_[a.stage] = a.micro_batch;
-        if (traffic_.shared() && work_.plan.overlap_gradients) tail = i;
+        if (traffic_.reduces() && work_.plan.overlap_gradients) tail = i;
       }
       if (grain_ == Grain::cell) head = 0, tail = actions.size();
       if (grain_ == Grain::op || (grain_ == Grain::mixed && !edges_only)) head = actions.size();
@@ -345,7 +345,7 @@ class Lowering : private GraphWriter {
 
   // Gradients that were not reduced beside the backward pass.
   void finish_gradients(std::int64_t p) {
-    if (!traffic_.shared() || traffic_.reduces_each() || work_.plan.overlap_gradients) return;
+    if (!traffic_.reduces() || traffic_.reduces_each() || work_.plan.overlap_gradients) return;
     for (std::int64_t s = 0; s < table_.stages(); ++s) {
       if (table_.rank_of(s) != p) continue;
       const auto stage = static_cast<std::size_t>(s);
@@ -363,17 +363,21 @@ class Lowering : private GraphWriter {
     if (!plan.post_validation) norm = write_norm();
     const double copies = table_.placement == Placement::both_ways && traffic_.shards_optimizer() ? 2.0 : 1.0;
     for (std::int64_t p = 0; p < plan.pp; ++p) {
-      const auto spec = find_or_add(optimizer_spec(rank_parameters(work_, p).share(copies), plan, work_.recipe));
       each_rank_of(p, [&](std::int32_t r) {
         auto& joins = lane(r).joins;
         if (norm) joins = {*norm};
         else if (const auto id = last_data_[static_cast<std::size_t>(r)]) joins.push_back(*id);
-        compute(r, spec, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, 0, 0});
       });
+      std::uint16_t slot = 0;
+      for (const auto& op : optimizer_specs(rank_parameters(work_, p).share(copies), plan, work_.recipe)) {
+        const auto spec = find_or_add(op);
+        each_rank_of(p, [&](std::int32_t r) {
+          compute(r, spec, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, slot, 0});
+        });
+        ++slot;
+      }
     }
-    if (traffic_.shards_optimizer() && !traffic_.gathers_ahead()) {
-      for (std::int64_t p = 0; p < plan.pp; ++p) gather_at_the_end(p);
-    }
+    for (std::int64_t p = 0; p < plan.pp; ++p) finish_weights(p);
     if (table_.placement == Placement::both_ways) write_copies(Copies::gather);
   }
   OpId write_norm() {
@@ -384,10 +388,11 @@ class Lowering : private GraphWriter {
     end_op();
     return id;
   }
-  void gather_at_the_end(std::int64_t p) {
+  // Updated weights go where they are kept, unless that is done ahead of the next step's first forward.
+  void finish_weights(std::int64_t p) {
     for (const auto s : work_.stages_of_rank(p)) {
       std::uint16_t slot = 32;
-      for (const auto& op : traffic_.updated_gather(work_.parameters_of_stage(static_cast<std::size_t>(s)))) {
+      for (const auto& op : traffic_.after_optimizer(work_.parameters_of_stage(static_cast<std::size_t>(s)))) {
         write_data(p, op, {static_cast<std::uint16_t>(s), 0, Phase::parameter_gather, slot++, 0});
       }
     }
@@ -474,6 +479,29 @@ OpSpec optimizer_spec(const RankParameters& whole, const ParallelPlan& plan, con
   spec.flops = work.flops;
   spec.bytes = work.traffic + Bytes{cleared * recipe.gradient_bytes + cast * recipe.weight_cast_bytes_of_step()};
   return spec;
+}
+
+std::vector<OpSpec> optimizer_specs(const RankParameters& whole, const ParallelPlan& plan, const Recipe& recipe) {
+  auto all = optimizer_spec(whole, plan, recipe);
+  if (!plan.offload.optimizer) return {all};
+  const StateTraffic traffic(plan, recipe);
+  const double updated = traffic.optimizer_elements(whole.all);
+  const double cast = traffic.gathers_units() ? 0.0 : whole.gemm.all() * recipe.weight_cast_bytes_of_step();
+  auto host = all;
+  host.kind = OpKind::host_optimizer;
+  host.name += "_on_host";
+  host.bytes = optimizer_work(recipe, {updated, traffic.optimizer_elements(whole.gemm), 0.0}).traffic;
+  const auto cleared_there = [&](const ShardSizes& sizes, double n) {
+    return sizes.gradients_on_host ? n / static_cast<double>(sizes.gradients) : 0.0;
+  };
+  host.bytes += Bytes{recipe.gradient_bytes * (cleared_there(traffic.dense(), whole.all.dense) +
+                                               cleared_there(traffic.experts(), whole.all.experts))};
+  auto device = all;
+  device.name = "clear_and_cast";
+  device.m = 0;
+  device.bytes = Bytes{traffic.gradient_elements(whole.all) * recipe.gradient_bytes + cast};
+  if (device.bytes.value > 0.0) return {host, device};
+  return {host};
 }
 
 StepGraph lower(const StepWork& work, const ScheduleTable& table, Grain grain, Fold fold) {

@@ -43,6 +43,7 @@ BodyMemory body_memory(const Body& body, const Framework& framework) {
   m.forward_transient = rounded(body.forward_transient.value, framework);
   m.backward_transient = rounded(body.backward_transient.value, framework);
   m.held = rounded(body.held_gradients.value + body.held_inputs.value, framework);
+  m.host = static_cast<std::int64_t>(std::llround(body.offloaded.value));
   return m;
 }
 
@@ -71,26 +72,26 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   };
   MemoryTerms m{};
   const auto set = [&](MemoryTerm term, double bytes) { m[index_of(term)] = rounded(bytes, framework); };
-  if (!plan.offload.weights) {
+  // Of sharded parameters: the body that computes and the one that is gathered ahead.
+  double live = 0.0;
+  if (traffic.gathers_units()) {
+    const double ahead = std::min(framework.prefetch_parameters.value_or(parameters.largest_body), parameters.largest_body);
+    live = recipe.weight_bytes * (parameters.largest_body + ahead);
+  }
+  if (plan.offload.weights) {
+    set(MemoryTerm::weights, live);  // all weights that are on the device
+  } else {
     set(MemoryTerm::weights, recipe.weight_bytes * shared(parameters.all, &ShardSizes::parameters) +
                                  recipe.weight_copy_bytes * shared(parameters.gemm, &ShardSizes::parameters));
   }
-  // With the optimizer on the host, sharded gradients go there as they are reduced.
-  if (!plan.offload.optimizer || !traffic.reduces_each()) {
-    set(MemoryTerm::gradients, recipe.gradient_bytes * shared(parameters.all, &ShardSizes::gradients));
-  }
+  set(MemoryTerm::gradients, recipe.gradient_bytes * traffic.gradient_elements(parameters.all));
   if (!plan.offload.optimizer) {
     const double copies = traffic.shards_optimizer() ? copies_of_stages(plan) : 1.0;
     const OptimizerShare share{shared(parameters.all, &ShardSizes::optimizer), shared(parameters.gemm, &ShardSizes::optimizer), 0.0};
     set(MemoryTerm::optimizer, optimizer_work(recipe, share).states.value / copies);
   }
-  // Sharded parameters: the body that computes and the one that is gathered ahead. Sharded gradients: one body's, whole,
-  // as computed and in the format in which they are reduced.
-  double buffers = framework.workspace.value;
-  if (traffic.gathers_units()) {
-    const double ahead = std::min(framework.prefetch_parameters.value_or(parameters.largest_body), parameters.largest_body);
-    buffers += recipe.weight_bytes * (parameters.largest_body + ahead);
-  }
+  // Sharded gradients: one body's, whole, as computed and in the format in which they are reduced.
+  double buffers = framework.workspace.value + (plan.offload.weights ? 0.0 : live);
   if (traffic.shared()) {
     buffers += framework.gradient_buffers * recipe.gradient_reduce_bytes *
                std::min(framework.bucket_parameters, parameters.all.all());
@@ -110,13 +111,54 @@ double host_memory(const RankParameters& parameters, const ParallelPlan& plan, c
   if (plan.offload.optimizer) {
     bytes += optimizer_work(recipe, {traffic.optimizer_elements(parameters.all), traffic.optimizer_elements(parameters.gemm),
                                      0.0}).states.value;
-    bytes += recipe.gradient_bytes * traffic.gradient_elements(parameters.all);
+    bytes += recipe.gradient_bytes * traffic.optimizer_elements(parameters.all);
   }
   if (plan.offload.weights) {
     bytes += recipe.weight_bytes * (parameters.all.dense / static_cast<double>(traffic.dense().parameters) +
                                     parameters.all.experts / static_cast<double>(traffic.experts().parameters));
   }
   return bytes;
+}
+
+std::vector<double> host_activations(const ScheduleTable& table, const std::vector<double>& kept) {
+  std::vector<double> peaks;
+  for (const auto& actions : table.ranks) {
+    double now = 0.0, peak = 0.0;
+    const auto forward = [&](const Action& a) {
+      if (a.kind == Action::Kind::forward) now += kept[static_cast<std::size_t>(table.model_stage(a.stage))];
+      peak = std::max(peak, now);
+    };
+    const auto backward = [&](const Action& a) {
+      if (a.kind == Action::Kind::backward || a.kind == Action::Kind::input_gradient) {
+        now -= kept[static_cast<std::size_t>(table.model_stage(a.stage))];
+      }
+    };
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const bool pair = actions[i].with_next && i + 1 < actions.size();
+      forward(actions[i]);
+      if (pair) forward(actions[i + 1]);
+      backward(actions[i]);
+      if (pair) backward(actions[++i]);
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
+double node_host_memory(const std::vector<double>& of_rank, const ParallelPlan& plan, std::int64_t gpus_per_node,
+                        const Framework& framework) {
+  double most = 0.0;
+  const auto width = plan.ranks_of_stage();
+  for (std::int64_t first = 0; first < plan.gpus(); first += gpus_per_node) {
+    const auto end = std::min(plan.gpus(), first + gpus_per_node);
+    double sum = 0.0;
+    for (auto p = first / width; p * width < end; ++p) {
+      const auto ranks = std::min(end, (p + 1) * width) - std::max(first, p * width);
+      sum += static_cast<double>(ranks) * of_rank[static_cast<std::size_t>(p)];
+    }
+    most = std::max(most, sum);
+  }
+  return framework.host_memory_factor * most;
 }
 
 std::int64_t fragmentation(std::int64_t short_lived, const Framework& framework) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "core/graph/step_graph.h"
 #include "core/graph/step_work.h"
@@ -19,6 +20,7 @@ struct BodyMemory {
   std::int64_t forward_transient = 0, backward_transient = 0;  // inside the cell only
   // A split backward: of `activations`, inputs of GEMMs, which stay until W; and what I makes and W needs.
   std::int64_t weight_inputs = 0, held = 0;
+  std::int64_t host = 0;  // kept from forward to backward in host memory
   std::int64_t saved() const { return activations + logits; }
 };
 BodyMemory body_memory(const Body& body, const Framework& framework);
@@ -28,6 +30,7 @@ BodyMemory body_memory(const Body& body, const Framework& framework);
 struct CellMemory {
   std::int64_t activations = 0, logits = 0, forward_peak = 0, backward_peak = 0;
   std::int64_t weight_inputs = 0, held = 0, input_peak = 0;  // input_peak: of I, each body leaving what W needs
+  std::int64_t host = 0;
   std::int64_t saved() const { return activations + logits; }
   std::int64_t left_for_weights() const { return weight_inputs + held; }
   // `count` bodies alike, one after another: the last of them stands on all the others.
@@ -37,6 +40,7 @@ struct CellMemory {
     logits += count * body.logits;
     weight_inputs += count * body.weight_inputs;
     held += count * body.held;
+    host += count * body.host;
     forward_peak = std::max(forward_peak, saved() + body.forward_transient);
     backward_peak = std::max(backward_peak, saved() + body.backward_transient);
     // I runs the last body first; what it leaves for W is there while the ones before it run.
@@ -66,8 +70,14 @@ MemoryTerms resident_memory(const RankParameters& parameters,
                             const Recipe& recipe,
                             const Framework& framework);
 
-// Bytes that a rank's offloaded states take on its host, before pinned buffers.
+// Bytes that a rank's offloaded states take on its host: main weights, moments and the gradients that the optimizer reads;
+// weights. Without the framework's buffers.
 double host_memory(const RankParameters& parameters, const ParallelPlan& plan, const Recipe& recipe);
+// The most that each pipeline rank of a table keeps on its host of activations; `kept`: of a micro-batch, by model stage.
+std::vector<double> host_activations(const ScheduleTable& table, const std::vector<double>& kept);
+// Bytes of the node whose ranks need most together, buffers of the framework included; `of_rank`: of each rank, by pipeline rank.
+double node_host_memory(const std::vector<double>& of_rank, const ParallelPlan& plan, std::int64_t gpus_per_node,
+                        const Framework& framework);
 
 // Memory lost between blocks, for a peak of short-lived memory.
 std::int64_t fragmentation(std::int64_t short_lived, const Framework& framework);

@@ -30,6 +30,8 @@ enum class OpKind : std::uint8_t {
 };
 // Whether the operation is priced by the links of its group.
 bool is_collective(OpKind kind);
+// A copy between a rank and its host.
+inline bool is_copy(OpKind kind) { return kind == OpKind::copy_to_host || kind == OpKind::copy_to_device; }
 
 enum class Format : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp4 };
 std::string_view name_of(OpKind kind);
@@ -69,6 +71,9 @@ struct OpSpec {
 
   bool operator==(const OpSpec&) const = default;
 };
+
+// A wait on the compute queue at the end of a chain, in which no kernel runs: for the host, or for a copy beside the chain.
+inline bool is_wait(const OpSpec& op) { return op.kind == OpKind::host || (is_copy(op.kind) && op.n > 0); }
 
 // FLOPs of attention, 2 m n (k + v_dim) batch forward for the full score matrix, half of it when causal (n = m), and
 // clipped to the window; backward 2.5 times forward for flash kernels (recomputes scores), else 2 times.

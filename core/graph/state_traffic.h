@@ -83,8 +83,10 @@ class StateTraffic {
   double optimizer_elements(const StateElements& n) const {
     return n.dense / static_cast<double>(dense_.optimizer) + n.experts / static_cast<double>(experts_.optimizer);
   }
+  // Elements of gradients that are kept on a rank.
   double gradient_elements(const StateElements& n) const {
-    return n.dense / static_cast<double>(dense_.gradients) + n.experts / static_cast<double>(experts_.gradients);
+    return (dense_.gradients_on_host ? 0.0 : n.dense / static_cast<double>(dense_.gradients)) +
+           (experts_.gradients_on_host ? 0.0 : n.experts / static_cast<double>(experts_.gradients));
   }
 
   bool shared() const { return dense_.replicas > 1 || experts_.replicas > 1; }

@@ -25,11 +25,11 @@ constexpr std::array<std::string_view, 12> phase_names = {
 constexpr std::array<std::string_view, memory_terms> term_names = {
     "weights", "gradients",     "optimizer", "activations",  "logits",
     "buffers", "communicators", "context",   "fragmentation"};
-constexpr std::array<OpKind, 14> kinds = {OpKind::cell,       OpKind::gemm,       OpKind::attention,
+constexpr std::array<OpKind, 15> kinds = {OpKind::cell,       OpKind::gemm,       OpKind::attention,
                                          OpKind::memory_bound, OpKind::optimizer, OpKind::all_reduce,
                                          OpKind::all_gather, OpKind::reduce_scatter, OpKind::send_receive,
                                          OpKind::host, OpKind::scan, OpKind::all_to_all,
-                                         OpKind::copy_to_host, OpKind::copy_to_device};
+                                         OpKind::copy_to_host, OpKind::copy_to_device, OpKind::host_optimizer};
 constexpr std::array<std::string_view, 6> format_names = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp4"};
 constexpr std::array<AttentionKernel, 4> attention_kernels = {AttentionKernel::unfused, AttentionKernel::flash1,
                                                               AttentionKernel::flash2, AttentionKernel::flash3};
@@ -236,8 +236,8 @@ CommGroup read_group(LineReader& in) {
 void check_specs(const StepGraph& g, const std::vector<std::int64_t>& lines) {
   for (std::size_t i = 0; i < g.specs.size(); ++i) {
     const auto& s = g.specs[i];
-    const bool has_chain = s.kind == OpKind::cell || s.kind == OpKind::host;
-    const auto chain = s.kind == OpKind::cell ? std::max(s.m, s.n - 1) : s.n;
+    const bool has_chain = s.kind == OpKind::cell || is_wait(s);
+    const auto chain = s.kind == OpKind::cell ? std::max(s.m, s.n - 1) : s.kind == OpKind::host ? s.n : s.n - 1;
     if (has_chain && (chain < 0 || s.m < 0 || s.n < 0 || chain >= static_cast<std::int64_t>(g.chains.size()))) {
       throw InputError(fmt::format("step graph: line {}: {}: found chain {}, expected one of the {} that stand in the text",
                                    lines[i], s.name, chain, g.chains.size()));

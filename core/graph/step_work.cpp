@@ -162,8 +162,7 @@ class Bodies {
     work_.bodies.push_back(body);
     return static_cast<std::uint16_t>(work_.bodies.size() - 1);
   }
-  std::uint16_t layer(const ModelSpec& model, const ModelBodies& bodies, std::size_t layer, Recompute recompute,
-                      Modules set) {
+  std::uint16_t layer(const ModelSpec& model, const ModelBodies& bodies, std::size_t layer, Recompute recompute) {
     const auto kind = model.layer_kind[layer];
     const bool high = work_.recipe.keeps_high(static_cast<std::int64_t>(layer), model.layers());
     const auto name = model.kinds[kind].name + std::to_string(kind) + (high ? "/high/" : "/") +
@@ -171,7 +170,7 @@ class Bodies {
     for (std::size_t i = 0; i < work_.body_names.size(); ++i) {
       if (work_.body_names[i] == name) return static_cast<std::uint16_t>(i);
     }
-    return index(name, with_recompute((high ? bodies.high_kinds : bodies.kinds)[kind], recompute, set));
+    return index(name, layer_body((high ? bodies.high_kinds : bodies.kinds)[kind], recompute, work_.plan));
   }
 
  private:
@@ -278,6 +277,19 @@ Body with_recompute(const Body& body, Recompute recompute, Modules set) {
   CORE_ASSERT(false);
 }
 
+Body layer_body(const Body& body, Recompute recompute, const ParallelPlan& plan) {
+  auto out = with_recompute(body, recompute, plan.modules_of(recompute));
+  if (!plan.offload.activations) return out;
+  for (const auto& s : out.saved) {
+    out.offloaded += s.bytes;
+    if (s.for_weights) out.held_inputs += s.bytes;
+  }
+  out.saved.clear();
+  out.forward_transient += 2.0 * out.offloaded;
+  out.backward_transient += 2.0 * out.offloaded;
+  return out;
+}
+
 StateElements StepWork::parameters_of(std::size_t stage, BodyRange range) const {
   StateElements sum;
   for (auto i = range.begin; i < range.end; ++i) sum += bodies[stages[stage].bodies[i]].elements();
@@ -329,7 +341,7 @@ StepWork step_work(const ModelSpec& model,
     work.stages[s].layers = layers[s];
     for (std::int64_t i = 0; i < layers[s]; ++i) {
       const auto recompute = plan.recompute_of_layer(i);
-      work.stages[s].bodies.push_back(index.layer(model, bodies, layer++, recompute, plan.modules_of(recompute)));
+      work.stages[s].bodies.push_back(index.layer(model, bodies, layer++, recompute));
     }
     run_again(work, s, model.loops);
   }
@@ -343,7 +355,7 @@ StepWork step_work(const ModelSpec& model,
   for (std::size_t i = 0; i < bodies.mtp.size(); ++i) {
     const auto recompute = plan.recompute_after_output();
     work.stages.back().bodies.push_back(index.index("mtp" + std::to_string(i),
-                                                    with_recompute(bodies.mtp[i], recompute, plan.modules_of(recompute))));
+                                                    layer_body(bodies.mtp[i], recompute, plan)));
   }
   // A layer's input is what stages send.
   work.send_bytes = bodies.kinds.front().input.value;

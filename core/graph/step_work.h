@@ -39,6 +39,11 @@ ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context);
 // selective and modules drop what the modules of the set save, and repeat it before the backward operations of its block.
 Body with_recompute(const Body& body, Recompute recompute, Modules set);
 
+// A layer's body as a plan runs it: recompute, and with offload=activations what it then keeps goes to the host (Megatron-LM's
+// fine-grained activation offloading; torch's save_on_cpu; with full recompute DeepSpeed's checkpoints on the CPU). A layer's
+// tensors travel while the next one runs, and come back one layer ahead: two layers' worth are on the device at a time.
+Body layer_body(const Body& body, Recompute recompute, const ParallelPlan& plan);
+
 // Bodies [begin, end) of a stage.
 struct BodyRange {
   std::size_t begin = 0, end = 0;

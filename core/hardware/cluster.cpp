@@ -129,6 +129,13 @@ void take_host_link(const Node& node, Gpu& gpu) {
   }
 }
 
+// A node's GPUs that are asked for share its memory.
+void take_host_memory(Cluster& cluster) {
+  const auto& bandwidth = cluster.node.host_memory_bandwidth;
+  const auto sharing = std::min<std::int64_t>(cluster.node.gpus, cluster.gpus);
+  if (bandwidth) cluster.gpu.host_memory_bandwidth = *bandwidth * (1.0 / static_cast<double>(sharing));
+}
+
 bool is_path(std::string_view name) {
   return name.find('/') != std::string_view::npos || name.ends_with(".json");
 }
@@ -188,6 +195,7 @@ Cluster make_cluster(std::string_view gpu, std::int64_t gpus) {
   take_host_link(cluster.node, cluster.gpu);
   cluster.name = fmt::format("{} x {}", gpus, gpu);
   cluster.gpus = gpus;
+  take_host_memory(cluster);
   if (const std::optional<Price> price = load_price(cluster.gpu.name)) {
     cluster.usd_per_gpu_hour = price->typical;
   }
@@ -200,6 +208,7 @@ Cluster load_cluster(std::string_view name_or_path, std::int64_t gpus) {
                                          : data_file("clusters", name_or_path, "--cluster");
   Cluster cluster = read_cluster(Document::read_json_file(path), path.stem().string());
   take_gpus(cluster, gpus, name_or_path);
+  take_host_memory(cluster);
   return cluster;
 }
 

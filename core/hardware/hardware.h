@@ -36,6 +36,8 @@ struct Gpu {
   // To and from host memory, one direction, while all GPUs of the node copy: of its own file, or in
   // a cluster what the node leaves it (shared PCIe switches, host memory bandwidth).
   BytesPerSecond host_link;
+  // In a cluster, its part of the bandwidth of its node's host memory while all GPUs that are asked for use it; where known.
+  std::optional<BytesPerSecond> host_memory_bandwidth;
   bool host_c2c = false;  // the host link is coherent (NVLink-C2C), not PCIe
   double tdp_W = 0.0;
   std::vector<std::pair<std::string, Sourced>> sources;  // key -> figure with its source

@@ -81,7 +81,6 @@ std::optional<std::string> why_not(const ModelSpec& model,
     return fmt::format("tp={}{} x pp={} x dp={} is {} GPUs, not the {} asked for",
                        plan.tp, cp, plan.pp, plan.dp, plan.gpus(), gpus);
   }
-  if (plan.offload.any()) return "offload is not supported yet";
   for (const auto* dimension : dimensions::all()) {
     if (auto reason = dimension->why_not(model, plan, seq)) return reason;
   }
@@ -96,7 +95,7 @@ std::optional<std::string> why_not(const ModelSpec& model,
 std::vector<std::string> notes_on(const ParallelPlan& plan) {
   std::vector<std::string> notes;
   if (plan.sp && plan.tp == 1) notes.emplace_back("sp does nothing at tp=1");
-  if (plan.zero > 0 && plan.replicas() == 1 && plan.expert_replicas() == 1) {
+  if (plan.zero > 0 && plan.replicas() == 1 && plan.expert_replicas() == 1 && !plan.offload.any()) {
     notes.push_back(fmt::format("zero={} does nothing at dp=1: there is nobody to share states with", plan.zero));
   }
   if (plan.recompute_layers > 0 && plan.recompute != Recompute::full) {

@@ -124,6 +124,7 @@ struct ParallelPlan {
 };
 
 std::string to_text(const ParallelPlan& plan);
+std::string offload_text(const Offload& offload);  // "optimizer+weights", "none"
 
 // What a plan text left open, for the caller to fill with what it knows.
 struct PlanText {

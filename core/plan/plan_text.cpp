@@ -315,6 +315,8 @@ std::string cp_text(const ParallelPlan& plan) {
   return fmt::format("{}:{}{}", plan.cp, name_of(plan.cp_kind), plan.cp_balanced ? "" : ":unbalanced");
 }
 
+}  // namespace
+
 std::string offload_text(const Offload& offload) {
   std::string text;
   const auto join = [&](bool there, std::string_view word) {
@@ -325,6 +327,8 @@ std::string offload_text(const Offload& offload) {
   join(offload.activations, "activations");
   return text.empty() ? "none" : text;
 }
+
+namespace {
 
 std::string shard_text(std::string_view key, std::string_view short_key, int zero, const ShardGroups& groups) {
   if (groups == ShardGroups{}) return fmt::format("{}={}", short_key, zero);

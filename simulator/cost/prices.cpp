@@ -34,7 +34,9 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
   } else {
     const auto cost = kernel_time(spec, machine.curves);
     const core::Seconds gap{machine.curves.at("launch.kernel_gap_us") * 1e-6};
-    price = {core::to_sim_time(machine.slowest * cost.time + gap), cost.origin, {}};
+    // GPUs differ in how fast their kernels run, not in what their hosts do.
+    const double slowest = is_copy(spec.kind) || spec.kind == OpKind::host_optimizer ? 1.0 : machine.slowest;
+    price = {core::to_sim_time(slowest * cost.time + gap), cost.origin, {}};
   }
   return price;
 }
@@ -257,13 +259,13 @@ std::vector<double> kernel_shares_of(const std::vector<Price>& prices) {
 
 namespace {
 
-// Chains with collectives and waits for the host marked, as chain_time wants them.
+// Chains with collectives and waits marked, as chain_time wants them.
 std::vector<core::ChainOp> marked(const std::vector<core::ChainOp>& chain, const core::StepGraph& graph) {
   auto out = chain;
   for (auto& op : out) {
     const auto group = graph.specs[op.spec].group;
     if (group >= 0) op.spec |= chain_mark(core::stream_of(graph.groups[static_cast<std::size_t>(group)]));
-    else if (graph.specs[op.spec].kind == OpKind::host) op.spec |= chain_host_mark;
+    else if (is_wait(graph.specs[op.spec])) op.spec |= chain_host_mark;
   }
   return out;
 }
@@ -293,6 +295,14 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
   }
   auto durations = durations_of(prices);
   const auto experts = contention_of(graph, machine.curves).experts;
+  // What copies outlast the chains beside them; then waits for the host, whose chains may end with such a wait.
+  for (std::size_t i = 0; i < prices.size(); ++i) {
+    const auto& spec = graph.specs[i];
+    if (!is_copy(spec.kind) || !is_wait(spec)) continue;
+    const auto beside = chain_time(marked(graph.chains[static_cast<std::size_t>(spec.n - 1)], graph), durations, experts);
+    prices[i].duration = durations[i] = std::max<SimTime>(0, durations[i] - beside);
+    prices[i].kernel_share = 0.0;
+  }
   const auto host = core::to_sim_time(framework.host_per_kernel);
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const auto& spec = graph.specs[i];
@@ -311,7 +321,7 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
     }
     for (const auto& op : all) {
       const auto& part = graph.specs[op.spec];
-      if (part.group < 0 && part.kind != OpKind::host) kernels += durations[op.spec];
+      if (part.group < 0 && !is_wait(part)) kernels += durations[op.spec];
     }
     const auto time = cell_time(graph, spec, durations, experts);
     prices[i] = {time, chain_origin(all, prices), {}, kernel_share(kernels, time)};

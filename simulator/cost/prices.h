@@ -44,7 +44,7 @@ core::SimTime chain_time(const std::vector<core::ChainOp>& chain,
                          const Slowdown& experts);
 // The mark of an operation's queue, to be joined to its spec; 0 for kernels.
 std::uint32_t chain_mark(core::Stream stream);
-inline constexpr std::uint32_t chain_host_mark = 1u << 29;  // of a wait for the host, on the compute queue
+inline constexpr std::uint32_t chain_host_mark = 1u << 29;  // of a wait (core::is_wait), on the compute queue
 // Time of a forward and a backward chain that overlap, queued as core::interleave says.
 core::SimTime pair_time(const std::vector<core::ChainOp>& forward,
                         const std::vector<core::ChainOp>& backward,

@@ -30,7 +30,7 @@ class CommTimes {
   }
 
  private:
-  std::array<core::SimTime, 6> times_{};
+  std::array<core::SimTime, 8> times_{};
   std::size_t count_ = 0;
 };
 

@@ -104,7 +104,16 @@ PartTime Pricer::part_time(const core::Body& body, Part part, const core::Framew
     if (ops[i]->scope == core::Scope::expert) experts += priced.durations[i];
   }
   const auto host = core::to_sim_time(framework.host(plan.graphs));
-  return {std::max(gpu, static_cast<SimTime>(ops.size()) * host), kernels, experts};
+  return {std::max({gpu, static_cast<SimTime>(ops.size()) * host, offload_time(body, part)}), kernels, experts};
+}
+
+// Of the copy beside a part of a body, as core/graph/graph_writer.cpp has it.
+SimTime Pricer::offload_time(const core::Body& body, Part part) {
+  if (body.offloaded.value <= 0.0 || part == Part::weight_gradient) return 0;
+  core::OpSpec spec;
+  spec.kind = part == Part::forward ? core::OpKind::copy_to_host : core::OpKind::copy_to_device;
+  spec.bytes = body.offloaded;
+  return op_time(spec, {});
 }
 
 BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan) {
@@ -139,6 +148,7 @@ PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
                       core::StateTraffic(plan, setting_.recipe).gathers_units(),
                       plan.overlap_tensor,
                       plan.overlap_experts,
+                      plan.offload.activations,
                       plan.cp_kind,
                       plan.recompute == Recompute::modules ? plan.recompute_modules : 0,
                       plan.loss,
@@ -193,7 +203,7 @@ void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const Bo
   const auto modes = [&](const std::vector<core::Body>& all, std::vector<BodyModes>& prices) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       auto& p = prices[i][index_of(mode)];
-      p = price(core::with_recompute(all[i], mode, plan.modules_of(mode)), framework, plan);
+      p = price(core::layer_body(all[i], mode, plan), framework, plan);
       p.chain = chain + static_cast<std::uint32_t>(mode);
       chain += recompute_modes;
     }

@@ -130,14 +130,27 @@ Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
   };
   // Where only some layers are recomputed, none is the least.
   const auto mode = index_of(plan.recompute_layers > 0 ? Recompute::none : plan.recompute);
+  // But where what is kept is copied to the host, what is not kept may save more time than it takes to compute again.
+  const bool either = plan.recompute_layers > 0 && plan.offload.activations;
+  const auto least_of = [&](const BodyModes& modes) {
+    auto body = modes[mode];
+    if (!either) return body;
+    const auto& full = modes[index_of(Recompute::full)];
+    for (const auto part : all_parts) {
+      auto& p = body.parts[index_of(part)];
+      p.time = std::min(p.time, full.parts[index_of(part)].time);
+    }
+    return body;
+  };
   add(bodies.embedding);
   add(bodies.output);
   for (std::int64_t i = 0; i < setting_.model.layers(); ++i) {
     const auto kind = setting_.model.layer_kind[static_cast<std::size_t>(i)];
     const bool high = setting_.recipe.keeps_high(i, setting_.model.layers());
-    add((high ? bodies.high_kinds : bodies.kinds)[kind][mode]);
+    const auto& layer = (high ? bodies.high_kinds : bodies.kinds)[kind];
+    either ? add(least_of(layer)) : add(layer[mode]);
   }
-  for (const auto& module : bodies.mtp) add(module[mode]);
+  for (const auto& module : bodies.mtp) either ? add(least_of(module)) : add(module[mode]);
   const auto both = [](const BodyPrice& body) {
     return body.parts[index_of(Part::forward)].time + body.parts[index_of(Part::backward)].time;
   };
@@ -147,7 +160,7 @@ Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
                 std::numeric_limits<std::int64_t>::max()};
   for (const auto* kinds : {&bodies.kinds, &bodies.high_kinds}) {
     for (const auto& kind : *kinds) {
-      out.layer = std::min(out.layer, both(kind[mode]));
+      out.layer = std::min(out.layer, either ? both(least_of(kind)) : both(kind[mode]));
       out.saved = std::min(out.saved, kind[index_of(plan.recompute)].memory.saved());
     }
   }

@@ -13,7 +13,9 @@ using core::SimTime;
 
 SimTime Pricer::state_time(const core::StateOp& op) {
   const auto [found, added] = state_times_.try_emplace({op.bytes, op.kind, op.group}, 0);
-  if (added) {
+  if (added && core::is_copy(op.kind)) {
+    found->second = price_of(core::spec_of(op, setting_.recipe.compute_format, -1), {}, bench_.machine()).duration;
+  } else if (added) {
     const auto links = bench_.topology().group(0, op.group.stride, op.group.size);
     found->second = core::to_sim_time(collective_time(op.kind, core::Bytes{op.bytes}, links, bench_.curves()).cost.time);
   }
@@ -92,7 +94,7 @@ Piece Pricer::piece_of(const PartTime& time) const {
 // Nothing is gathered unit by unit: the first forward has the gather of updated parameters, and the last backward (with
 // sharded gradients each) the reduction of gradients, bucket by bucket.
 void Pricer::edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out) {
-  const bool reduces = traffic.shared() && (traffic.reduces_each() || plan.overlap_gradients);
+  const bool reduces = traffic.reduces() && (traffic.reduces_each() || plan.overlap_gradients);
   if (!reduces && !traffic.gathers_ahead()) return;
   expand(stages_[s]);
   auto ranges = buckets(plan);
@@ -190,8 +192,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
   }
   out.final_reduce.assign(pp, {});
   out.final_gather.assign(pp, {});
-  const bool reduces_at_the_end = traffic.shared() && !traffic.reduces_each() && !plan.overlap_gradients;
-  const bool gathers_at_the_end = traffic.shards_optimizer() && !traffic.gathers_ahead();
+  const bool reduces_at_the_end = traffic.reduces() && !traffic.reduces_each() && !plan.overlap_gradients;
   for (std::size_t r = 0; r < pp; ++r) {
     for (const auto s : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
       const auto& stage = of_stage[static_cast<std::size_t>(s)].all;
@@ -199,9 +200,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
       if (reduces_at_the_end) {
         for (const auto time : times_of(traffic.reduce_last(stage))) out.final_reduce[r].push_back(time);
       }
-      if (gathers_at_the_end) {
-        for (const auto time : times_of(traffic.updated_gather(stage))) out.final_gather[r].push_back(time);
-      }
+      for (const auto time : times_of(traffic.after_optimizer(stage))) out.final_gather[r].push_back(time);
     }
   }
   out.send_up.assign(pp, 0);
@@ -229,8 +228,10 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
   out.optimizer.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) {
     const double copies = both_ways && traffic.shards_optimizer() ? 2.0 : 1.0;
-    const auto spec = core::optimizer_spec(of_rank[r].share(copies), plan, setting_.recipe);
-    out.optimizer[r] = price_of(spec, {}, bench_.machine()).duration;
+    out.optimizer[r] = 0;
+    for (const auto& spec : core::optimizer_specs(of_rank[r].share(copies), plan, setting_.recipe)) {
+      out.optimizer[r] += price_of(spec, {}, bench_.machine()).duration;
+    }
   }
   out.pairs.clear();
   if (!schedule.pairs || out.sharded || pairs == Pairs::no) return;

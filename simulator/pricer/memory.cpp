@@ -25,6 +25,7 @@ void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMem
     for (const auto bytes : core::resident_memory(parameters, plan, setting_.recipe, framework)) {
       out[r].resident += bytes;
     }
+    out[r].host = core::host_memory(parameters, plan, setting_.recipe);
   }
 }
 
@@ -83,6 +84,12 @@ void Pricer::short_lived_memory(const core::ParallelPlan& plan, const core::Sche
   const auto cell_of = [&](const core::Action& a) -> const core::CellMemory& {
     return cells_[static_cast<std::size_t>(table.model_stage(a.stage))];
   };
+  if (plan.offload.activations) {
+    std::vector<double> kept;
+    for (const auto& cell : cells_) kept.push_back(static_cast<double>(cell.host));
+    const auto peaks = core::host_activations(table, kept);
+    for (std::size_t r = 0; r < out.size(); ++r) out[r].host += peaks[r];
+  }
   for (std::size_t r = 0; r < out.size(); ++r) {
     MemoryWalk walk;
     const auto& actions = table.ranks[r];

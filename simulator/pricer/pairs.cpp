@@ -23,16 +23,20 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
       auto& parts = bodies.chains->bodies.emplace_back();
       for (const auto part : all_parts) {
         auto& chain = parts[index_of(part)] = price_chain(body, part, plan);
-        if (chain.ops.empty() || host == 0) continue;
-        // The wait for the host's launches, as core/graph/graph_writer.cpp has it.
-        const auto wait = static_cast<SimTime>(chain.ops.size()) * host - chain_time(chain.ops, chain.durations, experts);
-        chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()) | chain_host_mark, false, false});
-        chain.durations.push_back(std::max<SimTime>(0, wait));
+        // The waits for a copy and for the host's launches, as core/graph/graph_writer.cpp has them.
+        const auto launches = static_cast<SimTime>(chain.ops.size()) * host;
+        const auto wait_until = [&](SimTime end) {
+          const auto wait = end - chain_time(chain.ops, chain.durations, experts);
+          chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()) | chain_host_mark, false, false});
+          chain.durations.push_back(std::max<SimTime>(0, wait));
+        };
+        if (const auto copy = offload_time(body, part); copy > 0) wait_until(copy);
+        if (launches > 0) wait_until(launches);
       }
     };
     const auto add_modes = [&](const core::Body& body) {
       for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full, Recompute::modules}) {
-        add(core::with_recompute(body, mode, plan.modules_of(mode)));
+        add(core::layer_body(body, mode, plan));
       }
     };
     add(model_bodies.embedding);

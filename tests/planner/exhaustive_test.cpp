@@ -254,6 +254,46 @@ TEST(Exhaustive, PruningChangesNothingOnAnyAxis) {
   EXPECT_GT(runs, 1'000);
 }
 
+// The same where offload is allowed: with little memory on the GPUs, and with little on the host too.
+TEST(Exhaustive, PruningChangesNothingWithOffload) {
+  struct Scarce {
+    Space space;
+    double host = 1.0;  // share of the node's memory
+  };
+  const Scarce all[] = {{{"llama-3.2-1b", "h100-sxm", 1, 4, 2048, 0.2}},
+                        {{"qwen2-0.5b", "a100-sxm-80", 4, 8, 4096, 0.06}},
+                        {{"llama-3.2-1b", "h100-sxm", 8, 8, 4096, 0.07}},
+                        {{"llama-3.2-1b", "h100-sxm", 8, 8, 4096, 0.07}, 0.012}};
+  std::int64_t without_a_run = 0, offloaded = 0;
+  for (const auto& [space, host] : all) {
+    auto setting = setting_of(space);
+    setting.cluster.node.host_memory = core::Bytes{host * setting.cluster.node.host_memory.value};
+    const simulator::Bench bench(setting);
+    auto question = question_of(space, setting);
+    question.allowed = all_offloads();
+    const auto axes = plain_axes(question);
+    SearchOptions every;
+    every.prune = false;
+    const auto pruned = search(setting, bench, question, axes), whole = search(setting, bench, question, axes, every);
+    without_a_run += pruned.pruned;
+    EXPECT_EQ(pruned.searched, whole.searched);
+    EXPECT_EQ(pruned.searched, pruned.evaluated + pruned.pruned + pruned.dominated + pruned.memory_rejected);
+    ASSERT_EQ(pruned.best.size(), whole.best.size());
+    ASSERT_FALSE(whole.best.empty()) << space.model;
+    for (std::size_t i = 0; i < whole.best.size(); ++i) {
+      EXPECT_EQ(pruned.best[i].time, whole.best[i].time) << space.model << ' ' << i;
+      EXPECT_EQ(pruned.best[i].plan, whole.best[i].plan) << space.model << ' ' << i;
+      offloaded += whole.best[i].plan.offload.any() ? 1 : 0;
+      const auto step = simulator::simulate_step(setting, bench, whole.best[i].plan, core::Grain::cell, core::Fold::yes,
+                                                 simulator::Detail::answer);
+      EXPECT_LE(step.report.peak_memory_GiB, step.report.memory_limit_GiB * (1.0 + 1e-9));
+      EXPECT_EQ(step.report.host_short_GiB, 0.0);
+    }
+  }
+  EXPECT_GT(without_a_run, 100);
+  EXPECT_GT(offloaded, 20);
+}
+
 TEST(Exhaustive, OpGrainWinnerIsAmongTheBestAtCellGrain) {
   for (const auto& space : spaces) {
     if (space.gpus * space.batch > 128) continue;

@@ -120,6 +120,30 @@ TEST(Fold, ChangesNothingOnRandomLegalPlans) {
   EXPECT_GE(interleaved, 5);
 }
 
+TEST(Fold, ChangesNothingWithOffload) {
+  Limits limits;
+  limits.most_tp = 4, limits.most_pp = 4, limits.most_micro_batches = 6;
+  limits.offload = true, limits.any_schedule = true;
+  int weights = 0;
+  for (const std::int64_t gpus : {1, 4, 8, 16}) {
+    const auto setting = random_plans::setting_of("tiny-llama", {"h100-sxm", gpus}, 64);
+    const Bench bench(setting);
+    random_plans::Rng rng(static_cast<std::uint64_t>(gpus));
+    for (int i = 0; i < 8; ++i) {
+      const auto plan = random_plans::draw_legal(rng, setting, limits);
+      SCOPED_TRACE(core::to_text(plan));
+      weights += plan.offload.weights ? 1 : 0;
+      for (const auto grain : {Grain::cell, Grain::op}) {
+        expect_same(plan,
+                    run(setting, bench, plan, grain, Fold::yes, simulator::slowdown_of(bench.curves())),
+                    run(setting, bench, plan, grain, Fold::no, simulator::slowdown_of(bench.curves())));
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GE(weights, 3);
+}
+
 // Each lowered rank stands for the ranks that it says.
 TEST(Fold, MultiplicitiesAddUpToTheGpus) {
   const auto setting = random_plans::setting_of("tiny-llama", {"h100-sxm", 16}, 64);

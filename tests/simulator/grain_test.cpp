@@ -46,6 +46,11 @@ struct Stratum {
   Limits limits;
 };
 
+Limits offloaded(Limits limits) {
+  limits.offload = true;
+  return limits;
+}
+
 Limits held(std::optional<std::int64_t> tp,
             std::optional<std::int64_t> pp,
             std::optional<int> zero,
@@ -105,6 +110,9 @@ std::vector<Stratum> strata() {
        4096,
        held({}, 8, {}, {}, 3)},
       {"uneven stages, 8b, 32 A100", "llama-3.1-8b", {"a100-sxm-80", 32}, 4096, uneven},
+      {"offload, 8b, 16 H100", "llama-3.1-8b", {"h100-sxm", 16}, 4096, offloaded(any)},
+      {"offload, zero 3, 70b, 32 H100", "llama-3.1-70b", {"h100-sxm", 32}, 4096, offloaded(held({}, {}, 3))},
+      {"offload, 1b, one A100", "llama-3.2-1b", {"a100-sxm-80", 1}, 2048, offloaded(any)},
   };
 }
 

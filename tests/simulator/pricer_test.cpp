@@ -13,6 +13,7 @@
 #include "simulator/breakdown.h"
 #include "simulator/engine/cells.h"
 #include "simulator/engine/engine.h"
+#include "simulator/step.h"
 #include "tests/simulator/pieces.h"
 #include "tests/simulator/random_plans.h"
 
@@ -169,6 +170,70 @@ TEST(Pricer, RunsEverySchedulesCellsToTheTimeAndMemoryOfTheGraph) {
   }
   EXPECT_GT(pairs, 40);
   EXPECT_GT(splits, 40);
+}
+
+// What is offloaded travels and waits the same way in both, under every schedule and on one GPU, and takes the same memory of
+// GPU and host.
+TEST(Pricer, RunsOffloadToTheTimeAndMemoryOfTheGraph) {
+  CellRunner runner;
+  CellTimes times;
+  std::vector<RankMemory> memory;
+  Limits limits;
+  limits.any_schedule = limits.offload = true;
+  int optimizer = 0, weights = 0, activations = 0, pairs = 0, splits = 0;
+  auto questions = wide_questions();
+  questions.push_back({"llama-3.1-8b", {"h100-sxm", 16}, 4096});
+  questions.push_back({"llama-3.2-1b", {"a100-sxm-80", 1}, 2048, "fsdp"});
+  questions.push_back({"llama-3.2-1b", {"gb200", 8}, 2048, "deepspeed"});  // over a coherent link
+  for (const auto& q : questions) {
+    const auto setting = random_plans::setting_of(q.model, q.machine, q.seq, q.framework);
+    const Bench bench(setting);
+    Pricer pricer(setting, bench);
+    Rng rng(22);
+    for (int i = 0; i < 40; ++i) {
+      const auto plan = random_plans::draw_legal(rng, setting, limits);
+      SCOPED_TRACE(q.model + ": " + core::to_text(plan));
+      const auto table = random_plans::table_of(plan);
+      const auto* schedule = core::find_schedule(plan.schedule);
+      optimizer += plan.offload.optimizer ? 1 : 0;
+      weights += plan.offload.weights ? 1 : 0;
+      activations += plan.offload.activations ? 1 : 0;
+      pairs += schedule->pairs ? 1 : 0;
+      splits += schedule->splits_backward ? 1 : 0;
+      pricer.cell_times(plan, times);
+      const auto makespan = runner.run(table, times);
+      const auto ran = run_graph(setting, bench, plan, Grain::cell);
+      ASSERT_EQ(makespan, ran.timeline.makespan);
+      EXPECT_LE(pricer.lower_bound(plan, times), makespan);
+      const auto bound = pricer.work_bound(plan);
+      EXPECT_LE(schedule->pairs ? std::min(bound.plain, bound.paired) : bound.plain, makespan);
+      // Pairs whose tensor-parallel collectives overlap differ at mixed grain by themselves, without offload too.
+      if (i % 4 == 0 && !(schedule->pairs && plan.overlap_tensor)) {
+        EXPECT_EQ(run_graph(setting, bench, plan, Grain::mixed).timeline.makespan,
+                  run_graph(setting, bench, plan, Grain::op).timeline.makespan);
+      }
+      pricer.memory(plan, table, memory);
+      std::vector<double> of_host;
+      for (std::int32_t r = 0; r < plan.pp; ++r) {
+        const auto peak = simulator::memory_peak({ran.graph, ran.timeline, ran.prices}, r);
+        const auto& mine = memory[static_cast<std::size_t>(r)];
+        of_host.push_back(mine.host);
+        if (schedule->pairs || schedule->splits_backward) EXPECT_GE(mine.short_lived, peak.short_lived) << "rank " << r;
+        else EXPECT_EQ(mine.short_lived, peak.short_lived) << "rank " << r;
+        EXPECT_EQ(mine.resident, peak.bytes - peak.short_lived) << "rank " << r;
+      }
+      const auto& framework = setting.framework_of(plan);
+      const auto step = simulator::simulate_step(setting, bench, plan, Grain::cell, core::Fold::yes, simulator::Detail::answer);
+      EXPECT_NEAR(step.report.host_memory_GiB * core::gibibyte,
+                  core::node_host_memory(of_host, plan, setting.cluster.node.gpus, framework), 1e3);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(optimizer, 80);
+  EXPECT_GT(weights, 20);
+  EXPECT_GT(activations, 150);
+  EXPECT_GT(pairs, 30);
+  EXPECT_GT(splits, 30);
 }
 
 // Fixed rates are a case of their own in the engine, and the plain recurrence of the cell runner.

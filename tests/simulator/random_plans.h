@@ -60,6 +60,7 @@ struct Limits {
   std::optional<std::int64_t> tp, pp, micro_batches;
   std::optional<int> zero;
   std::optional<core::Layout> layout;
+  bool offload = false;  // something is kept in host memory
   bool any_schedule = false;  // every schedule, and the settings that say how communication and loss run
 };
 
@@ -173,6 +174,10 @@ inline core::ParallelPlan draw(Rng& rng,
     plan.layers = draw_layers(rng, model.layers(), plan.stages());
   plan.overlap_gradients = rng() % 4 != 0;
   plan.overlap_parameters = rng() % 4 != 0;
+  if (limits.offload) {
+    const auto kinds = 1 + rng() % 7;
+    plan.offload = {(kinds & 1) != 0, (kinds & 2) != 0 && plan.zero == 3, (kinds & 4) != 0};
+  }
   return plan;
 }
 
@@ -181,7 +186,8 @@ inline core::ParallelPlan draw_legal(Rng& rng,
                                      const simulator::Setting& setting,
                                      const Limits& limits = {}) {
   while (true) {
-    const auto plan = draw(rng, setting.model, setting.cluster.gpus, limits);
+    auto plan = draw(rng, setting.model, setting.cluster.gpus, limits);
+    if (!setting.cluster.gpu.host_memory_bandwidth) plan.offload.optimizer = false;
     if (!core::why_not(setting.model, plan, setting.cluster.gpus, setting.seq)) return plan;
   }
 }

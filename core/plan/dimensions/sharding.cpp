@@ -6,6 +6,7 @@
 
 #include "core/plan/dimension.h"
 #include "core/plan/plan.h"
+#include "core/plan/schedule.h"
 
 namespace core::dimensions {
 
@@ -39,6 +40,11 @@ std::optional<std::string> why_not(const ModelSpec&, const ParallelPlan& plan, s
     }
   }
   if (plan.offload.weights && plan.zero < 3) return "offload=weights needs sharded parameters (zero=3)";
+  const auto* schedule = find_schedule(plan.schedule);
+  if ((plan.offload.optimizer || plan.offload.weights) && schedule != nullptr && schedule->placement == Placement::both_ways) {
+    return fmt::format("offload of optimizer or weights with schedule {}: two pipeline ranks reduce each stage's gradients "
+                       "after they would be on the host; expected offload=activations or another schedule", plan.schedule);
+  }
   return std::nullopt;
 }
 
