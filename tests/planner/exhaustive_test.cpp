@@ -282,7 +282,7 @@ TEST(Exhaustive, PruningChangesNothingWithOffload) {
     ASSERT_FALSE(whole.best.empty()) << space.model;
     for (std::size_t i = 0; i < whole.best.size(); ++i) {
       EXPECT_EQ(pruned.best[i].time, whole.best[i].time) << space.model << ' ' << i;
-      EXPECT_EQ(pruned.best[i].plan, whole.best[i].plan) << space.model << ' ' << i;
+      EXPECT_EQ(core::to_text(pruned.best[i].plan), core::to_text(whole.best[i].plan)) << space.model << ' ' << i;
       offloaded += whole.best[i].plan.offload.any() ? 1 : 0;
       const auto step = simulator::simulate_step(setting, bench, whole.best[i].plan, core::Grain::cell, core::Fold::yes,
                                                  simulator::Detail::answer);
