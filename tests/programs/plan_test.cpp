@@ -57,6 +57,21 @@ TEST(Plan, AgreesWithSimulate) {
   EXPECT_EQ(best.at("peak_memory_GiB").as_real(), step.at("peak_memory_GiB").as_real());
 }
 
+// One GPU of 80 GB: 7B fits only with states on the host, which are tried when asked.
+TEST(Plan, TriesOffloadWhenAsked) {
+  const std::string line = "plan --model llama-2-7b --gpus 1 --gpu a100-sxm-80 --gbs 8 --top 1 --quiet";
+  EXPECT_EQ(run_program(line).status, 1);
+  const core::Document best = json_of(line + " --allow offload").at("plans").as_list().front();
+  EXPECT_NE(best.at("plan").as_text().find("offload=optimizer"), std::string::npos);
+  EXPECT_GT(best.at("host_memory_GiB").as_real(), 100.0);
+  EXPECT_LT(best.at("host_memory_GiB").as_real(), best.at("host_memory_limit_GiB").as_real());
+  const core::Document held = json_of(line + " --fix offload=optimizer").at("plans").as_list().front();
+  EXPECT_NE(held.at("plan").as_text().find("offload=optimizer "), std::string::npos);
+  const Answer bad = run_program(line + " --allow everything");
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_NE(bad.err.find("--allow: found \"everything\", expected offload"), std::string::npos) << bad.err;
+}
+
 TEST(Plan, ExitsWith1WhenNothingFits) {
   const Answer answer = run_program("plan --model llama-3.1-405b --gpus 1 --gbs 1 --format json");
   EXPECT_EQ(answer.status, 1) << answer.err;

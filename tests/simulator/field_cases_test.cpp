@@ -23,7 +23,7 @@ using simulator::StepReport;
 struct Question {
   std::string model, gpu;
   std::int64_t gpus = 1, seq = 0;
-  std::string recipe = "", attention = "";
+  std::string recipe = "", attention = "", framework = "megatron";
 };
 
 Setting setting_of(const Question& q) {
@@ -34,6 +34,7 @@ Setting setting_of(const Question& q) {
   request.seq = q.seq;
   request.recipe = q.recipe;
   request.attention = q.attention;
+  request.framework = q.framework;
   return simulator::make_setting(request);
 }
 
@@ -229,6 +230,59 @@ TEST(FieldCases, F44MemoryFallsWithTheStage) {
       4 * 4096 * (8 * h + 2 * (h + 2 * kv) + 2 * h + 6 * F + 4 * a) / 1073741824.0;
   for (std::size_t s = 1; s + 2 < 8; ++s)
     EXPECT_NEAR(activations(s) - activations(s + 1), micro_batch, 1e-9);
+}
+
+double GiB_of(const StepReport& r, std::initializer_list<core::MemoryTerm> terms) {
+  double sum = 0.0;
+  for (const auto term : terms) sum += r.stages[0].terms_GiB[core::index_of(term)];
+  return sum;
+}
+
+// F13: with everything offloaded the estimator says 0.49 GiB; a real run took 14.7 GB after start and 21.3 GB in training. The
+// need in training is over 5 GB, with live weights, buckets, activations and context on lines of their own.
+TEST(FieldCases, F13TrainingNeedsMoreThanTheStates) {
+  using core::MemoryTerm;
+  const auto setting = setting_of({"llama-2-7b", "a100-sxm-40", 4, 2048, "", "", "deepspeed"});
+  const auto r = report(setting, "dp=4 zero=3 mb=1 gbs=4 recompute=full offload=optimizer+weights");
+  EXPECT_GT(r.peak_memory_GiB * 1.0737, 5.0);
+  for (const auto term : {MemoryTerm::weights, MemoryTerm::buffers, MemoryTerm::activations, MemoryTerm::context}) {
+    EXPECT_GT(GiB_of(r, {term}), 0.1) << name_of(term);
+  }
+  EXPECT_EQ(GiB_of(r, {MemoryTerm::gradients, MemoryTerm::optimizer}), 0.0);
+}
+
+// F19: llama-3.1-70b in full at 16 bytes a parameter, all states over all GPUs, micro-batch 1, sequence 8192, full recompute: 8
+// GPUs of 80 GB no, 16 no or with nothing to spare, 32 yes. On 8 with the optimizer and weights on the host, yes.
+TEST(FieldCases, F19SeventyBillionOn80GB) {
+  const auto on = [](std::int64_t gpus, const std::string& text) {
+    return report(setting_of({"llama-3.1-70b", "h100-sxm", gpus, 8192, "bf16-grad16", "", "fsdp"}),
+                  "zero=3 mb=1 recompute=full gbs=32 dp=" + std::to_string(gpus) + text, core::Grain::cell);
+  };
+  const auto eight = on(8, "");
+  EXPECT_EQ(eight.fits, Fits::no);
+  EXPECT_NEAR(eight.stages[0].states_GiB, 131.0, 1.5);
+  EXPECT_NE(on(16, "").fits, Fits::yes);
+  EXPECT_EQ(on(32, "").fits, Fits::yes);
+  EXPECT_EQ(on(8, " offload=optimizer+weights").fits, Fits::yes);
+}
+
+// F21: a full fine-tune of 7B on one GPU of 80 GB does not fit: 100.4 GiB at 16 bytes. It does with the optimizer on the host.
+TEST(FieldCases, F21SevenBillionOnOneGpu) {
+  const auto setting = setting_of({"llama-2-7b", "a100-sxm-80", 1, 4096, "bf16-grad16"});
+  const auto r = report(setting, "mb=1 gbs=8 recompute=full");
+  EXPECT_EQ(r.fits, Fits::no);
+  EXPECT_NEAR(r.stages[0].states_GiB, 100.4, 0.5);
+  EXPECT_EQ(report(setting, "mb=1 gbs=8 recompute=full offload=optimizer").fits, Fits::yes);
+}
+
+// F22: ZeRO-2 with the optimizer on the host on two GPUs of 40 GB, 8B, bf16, micro-batch 2: does not fit, weights alone 14.9 GiB;
+// ZeRO-3 with offload does.
+TEST(FieldCases, F22ZeroTwoOnTwoGpusOf40GB) {
+  const auto setting = setting_of({"llama-3.1-8b", "a100-sxm-40", 2, 2048, "", "", "deepspeed"});
+  const auto two = report(setting, "dp=2 zero=2 mb=2 gbs=8 offload=optimizer");
+  EXPECT_EQ(two.fits, Fits::no);
+  EXPECT_NEAR(GiB_of(two, {core::MemoryTerm::weights}), 14.9, 0.1);
+  EXPECT_EQ(report(setting, "dp=2 zero=3 mb=2 gbs=8 offload=optimizer+weights").fits, Fits::yes);
 }
 
 }  // namespace
