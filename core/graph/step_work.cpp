@@ -188,6 +188,7 @@ void run_again(StepWork& work, std::size_t stage, std::int64_t loops) {
     for (const auto layer : layers) {
       auto again = work.bodies[layer];
       again.parameters = again.gemm_parameters = again.expert_parameters = again.expert_gemm_parameters = 0.0;
+      again.newton_schulz = 0.0;
       bodies.push_back(Bodies(work).index(work.body_names[layer] + "/again", again));
     }
   }
