@@ -504,7 +504,7 @@ class Search {
 }  // namespace
 
 std::int64_t gpus_together(const simulator::Setting& setting) {
-  return std::max(setting.cluster.node.gpus, setting.cluster.node.nvlink_domain);
+  return setting.gpus_together();
 }
 
 SearchResult search(const simulator::Setting& setting,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -34,6 +35,8 @@ struct Setting {
   double data_stall_s = 0.0;  // a step waits for its data
   double checkpoint_s = 0.0;  // writing a checkpoint stops training, averaged over the steps between two
 
+  // GPUs of a node, or of the NVLink domain where it is larger.
+  std::int64_t gpus_together() const { return std::max(cluster.node.gpus, cluster.node.nvlink_domain); }
   const core::Framework& framework_of(const core::ParallelPlan& plan) const {
     return plan.zero >= 2 && plan.replicas() > 1 ? sharded_framework : framework;
   }
@@ -160,6 +163,7 @@ class Pricer {
     double bytes;
     core::OpKind kind;
     core::GroupShape group;
+    std::int64_t levels;
     auto operator<=>(const StateKey&) const = default;
   };
   // All that the bodies of a plan depend on.

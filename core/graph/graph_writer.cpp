@@ -128,7 +128,9 @@ std::uint32_t GraphWriter::spec_of(const StateOp& op) {
   if (op.group == GroupShape{plan.tp, plan.replicas()}) name = "dp";
   else if (op.group == GroupShape{plan.ep * plan.etp, plan.expert_replicas()}) name = "edp";
   else name = (op.name.starts_with("expert") ? "edp." : "dp.") + std::to_string(op.group.size);
-  return find_or_add(collective(op.kind, std::string(op.name), op.bytes, group_of(op.group, name)));
+  auto spec = collective(op.kind, std::string(op.name), op.bytes, group_of(op.group, name));
+  spec.k = op.levels;
+  return find_or_add(spec);
 }
 
 // Specs of a body's operations, bound to the plan's groups; one set a body and part.

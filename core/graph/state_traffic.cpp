@@ -30,8 +30,9 @@ GroupShape shape_of(Scope scope, const ParallelPlan& plan) {
   CORE_ASSERT(false);
 }
 
-void StateOps::add(const StateOp& op) {
+void StateOps::add(StateOp op) {
   if (op.group.size == 1 || op.bytes <= 0.0) return;
+  if (op.kind == OpKind::all_gather || op.kind == OpKind::reduce_scatter) op.levels = levels_;
   CORE_ASSERT(count_ < ops_.size());
   ops_[count_++] = op;
 }
@@ -44,6 +45,7 @@ StateTraffic::StateTraffic(const ParallelPlan& plan, const Recipe& recipe)
       expert_stride_(plan.ep * plan.etp),
       gather_bytes_(recipe.parameter_gather_bytes),
       reduce_bytes_(recipe.gradient_reduce_bytes),
+      collectives_(plan.collectives),
       overlap_parameters_(plan.overlap_parameters) {}
 
 std::array<StateTraffic::Class, 2> StateTraffic::classes(const StateElements& n) const {
@@ -51,7 +53,7 @@ std::array<StateTraffic::Class, 2> StateTraffic::classes(const StateElements& n)
 }
 
 StateOps StateTraffic::unit_gather(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) {
     ops.add({OpKind::all_gather, c.is_experts ? "expert_parameter_all_gather" : "parameter_all_gather",
              gather_bytes_ * c.elements, {c.stride, c.sizes.parameters}});
@@ -60,7 +62,7 @@ StateOps StateTraffic::unit_gather(const StateElements& n) const {
 }
 
 StateOps StateTraffic::updated_gather(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) {
     const auto p = c.sizes.parameters;
     ops.add({OpKind::all_gather, c.is_experts ? "expert_parameter_all_gather" : "parameter_all_gather",
@@ -70,7 +72,7 @@ StateOps StateTraffic::updated_gather(const StateElements& n) const {
 }
 
 StateOps StateTraffic::reduce_each(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) {
     ops.add({OpKind::reduce_scatter, c.is_experts ? "expert_gradient_reduce_scatter" : "gradient_reduce_scatter",
              reduce_bytes_ * c.elements, {c.stride, c.sizes.gradients}});
@@ -79,7 +81,7 @@ StateOps StateTraffic::reduce_each(const StateElements& n) const {
 }
 
 StateOps StateTraffic::reduce_last(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) {
     const auto g = c.sizes.gradients, o = c.sizes.optimizer;
     ops.add({OpKind::reduce_scatter, c.is_experts ? "expert_gradient_reduce_scatter" : "gradient_reduce_scatter",

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/graph/lower.h"
@@ -290,6 +291,25 @@ TEST(Sharding, OfEachStateOverItsOwnGroup) {
   // ZeRO++'s secondary partition (arXiv 2306.10209, section 4.2) as PaRO writes it: parameters in a node, the rest over all.
   expect_moved(step(model, "dp=16 gbs=48 shard=p:4,g:all,o:all", 64),
                {gather(m * 2 * n, {1, 4}), scatter(m * n, {1, 16}), gather(n / 4, {4, 4})});
+}
+
+// The plan's way through nodes is that of gathers and scatters of states alone: not of reductions, nor of tokens and activations.
+TEST(Sharding, CollectivesOfStatesAreInThePlansLevels) {
+  const auto model = first_layers("mixtral-8x7b", 2);
+  for (const auto& [text, levels] : {std::pair<std::string, std::int64_t>{"flat", 0}, {"hierarchical", 1}, {"overlapping", 2}}) {
+    const auto work = step(model, "tp=2 sp dp=8 ep=2 gbs=8 shard=p:2,g:2,o:4 collectives=" + text, 64);
+    const auto graph = lower(work, plans::table(work.plan), Grain::op);
+    int gathers = 0;
+    for (OpId op = 0; op < graph.size(); ++op) {
+      const auto& spec = graph.specs[graph.spec[op]];
+      if (spec.kind != OpKind::all_gather && spec.kind != OpKind::reduce_scatter) continue;
+      const auto phase = graph.key[op].phase;
+      const bool of_states = phase == Phase::parameter_gather || phase == Phase::gradient_reduce;
+      EXPECT_EQ(spec.k, of_states ? levels : 0) << spec.name;
+      gathers += of_states ? 1 : 0;
+    }
+    EXPECT_GT(gathers, 10);
+  }
 }
 
 // Experts' states over groups of their own replicas: ep = 2 of 8 ranks leaves 4, whose groups are 2 ranks apart.

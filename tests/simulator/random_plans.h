@@ -173,6 +173,7 @@ inline core::ParallelPlan draw(Rng& rng,
     plan.layers = draw_layers(rng, model.layers(), plan.stages());
   plan.overlap_gradients = rng() % 4 != 0;
   plan.overlap_parameters = rng() % 4 != 0;
+  if (limits.any_schedule && plan.zero > 0) plan.collectives = static_cast<core::Collectives>(rng() % core::collectives_kinds);
   return plan;
 }
 
