@@ -106,6 +106,7 @@ class Space {
   void walk_pipelines(core::ParallelPlan plan);
   void walk_shardings(const core::ParallelPlan& plan);
   bool legal(const core::ParallelPlan& plan);
+  std::optional<std::string> why_not_sharded(const core::ParallelPlan& plan) const;
   void refuse(const std::string& dimension, const std::string& reason, const core::ParallelPlan& plan, std::int64_t count = 1);
   ChoiceKey key_of(const core::ParallelPlan& plan) const;
   void add_choices(const core::ParallelPlan& plan);

@@ -41,6 +41,11 @@ ParallelPlan complete_plan(const PlanText& text,
   if (!text.has_layout) {
     plan.layout = model.layers() % plan.stages() == 0 ? Layout::even : Layout::slots;
   }
+  complete_groups(text, gpus_per_node, plan);
+  return plan;
+}
+
+void complete_groups(const PlanText& text, std::int64_t gpus_per_node, ParallelPlan& plan) {
   resolve(plan.shard.parameters, text.node.parameters, plan.tp, plan.replicas(), gpus_per_node);
   resolve(plan.shard.gradients, text.node.gradients, plan.tp, plan.replicas(), gpus_per_node);
   resolve(plan.shard.optimizer, text.node.optimizer, plan.tp, plan.replicas(), gpus_per_node);
@@ -52,7 +57,6 @@ ParallelPlan complete_plan(const PlanText& text,
     resolve(plan.expert_shard.optimizer, text.expert_node.optimizer, stride, replicas, gpus_per_node);
     normalise(plan.expert_shard, replicas);
   }
-  return plan;
 }
 
 std::vector<std::int64_t> layers_of_stages(const ParallelPlan& plan, std::int64_t layers) {

@@ -155,6 +155,10 @@ PlanText parse_plan(std::string_view text, std::string_view what);
 ParallelPlan complete_plan(const PlanText& text, const ModelSpec& model, std::int64_t gpus, std::int64_t global_batch,
                            std::int64_t gpus_per_node = 8);
 
+// The part of it that depends on the degrees alone: groups given as "node" become a number of ranks of `plan`, groups of all
+// replicas "all". Groups that are in `plan` are those of the text.
+void complete_groups(const PlanText& text, std::int64_t gpus_per_node, ParallelPlan& plan);
+
 // Layers of each virtual stage, in model order; sums to the model's layers. Requires a legal layout.
 std::vector<std::int64_t> layers_of_stages(const ParallelPlan& plan, std::int64_t layers);
 
