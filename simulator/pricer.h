@@ -96,6 +96,7 @@ struct PairChains {
 struct PricedBodies {
   BodyPrice embedding, output;
   std::vector<BodyModes> kinds, high_kinds, mtp;  // by kind of layer; by module
+  std::vector<BodyModes> kinds_again, high_kinds_again;  // of layers that run again with the same weights; else empty
   double output_table = 0.0;
   double send_bytes = 0.0;
   std::unique_ptr<PairChains> chains;  // made when a schedule with pairs asks

@@ -39,6 +39,14 @@ std::uint32_t mark_of(core::Scope scope) {
   CORE_ASSERT(false);
 }
 
+// Layers that run again: their weights count once.
+std::vector<BodyModes> without_weights(std::vector<BodyModes> kinds) {
+  for (auto& modes : kinds) {
+    for (auto& body : modes) body.elements = body.gemm = {}, body.newton_schulz = 0.0;
+  }
+  return kinds;
+}
+
 }  // namespace
 
 Bench::Bench(const Setting& setting)
@@ -164,6 +172,10 @@ PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
   for (const auto& kind : bodies.kinds) out.kinds.push_back(modes(kind));
   for (const auto& kind : bodies.high_kinds) out.high_kinds.push_back(modes(kind));
   for (const auto& module : bodies.mtp) out.mtp.push_back(modes(module));
+  if (setting_.model.loops > 1) {
+    out.kinds_again = without_weights(out.kinds);
+    out.high_kinds_again = without_weights(out.high_kinds);
+  }
   return out;
 }
 
@@ -177,15 +189,21 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
     auto& stage = stages_[s];
     stage.runs.clear();
     if (s == 0) stage.add(&bodies.embedding);
-    if (bodies.kinds.size() == 1 && bodies.high_kinds.empty()) {
-      add_alike(plan, bodies.kinds.front(), layers[s], stage.runs);
-    } else {
+    for (std::int64_t loop = 0; loop < setting_.model.loops; ++loop) {
+      const auto& kinds = loop == 0 ? bodies.kinds : bodies.kinds_again;
+      const auto& high_kinds = loop == 0 ? bodies.high_kinds : bodies.high_kinds_again;
+      if (kinds.size() == 1 && high_kinds.empty()) {
+        add_alike(plan, kinds.front(), layers[s], stage.runs);
+        continue;
+      }
       for (std::int64_t i = 0; i < layers[s]; ++i) {
-        const auto kind = setting_.model.layer_kind[layer];
-        const bool high = setting_.recipe.keeps_high(static_cast<std::int64_t>(layer++), setting_.model.layers());
-        stage.add(&(high ? bodies.high_kinds : bodies.kinds)[kind][index_of(plan.recompute_of_layer(i))]);
+        const auto at = layer + static_cast<std::size_t>(i);
+        const auto kind = setting_.model.layer_kind[at];
+        const bool high = setting_.recipe.keeps_high(static_cast<std::int64_t>(at), setting_.model.layers());
+        stage.add(&(high ? high_kinds : kinds)[kind][index_of(plan.recompute_of_layer(i))]);
       }
     }
+    layer += static_cast<std::size_t>(layers[s]);
     if (s + 1 != stages_.size()) continue;
     stage.add(&output_);
     for (const auto& module : bodies.mtp) stage.add(&module[index_of(plan.recompute_after_output())]);

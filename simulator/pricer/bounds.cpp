@@ -113,7 +113,7 @@ Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
   for (std::int64_t i = 0; i < setting_.model.layers(); ++i) {
     const auto kind = setting_.model.layer_kind[static_cast<std::size_t>(i)];
     const bool high = setting_.recipe.keeps_high(i, setting_.model.layers());
-    add((high ? bodies.high_kinds : bodies.kinds)[kind][mode]);
+    for (std::int64_t loop = 0; loop < setting_.model.loops; ++loop) add((high ? bodies.high_kinds : bodies.kinds)[kind][mode]);
   }
   for (const auto& module : bodies.mtp) add(module[mode]);
   const auto both = [](const BodyPrice& body) {

@@ -116,6 +116,7 @@ const std::vector<Question>& wide_questions() {
       {"qwen3-next-80b-a3b", {"h100-sxm", 32}, 4096},
       {"nemotron-h-56b", {"h100-sxm", 32}, 4096},
       {"tiny-llama", {"h100-sxm", 16}, 128},
+      {"ouro-2.6b", {"h100-sxm", 8}, 2048},  // layers that run again with the same weights
   };
   return all;
 }
