@@ -136,6 +136,8 @@ std::vector<Ranked> better_plans(const simulator::Setting& setting,
   question.dispatch = best_dispatch(bench.curves());
   SearchOptions options;
   options.keep = 3;
+  // Rounded up: what is as fast is sorted out below.
+  if (report.fits != simulator::Fits::no) options.no_slower_than = core::to_sim_time(core::Seconds{report.step_time_s}) + 1;
   auto best = search(setting, bench, question, axes_of(question), options).best;
   std::erase_if(best, [&](const Ranked& r) {
     return report.fits != simulator::Fits::no && core::to_seconds(r.time).value >= report.step_time_s;

@@ -67,6 +67,7 @@ struct Worker {
     core::ScheduleTable memory;
     std::vector<std::int64_t> in_flight;  // most micro-batches of all stages of a rank, by rank
     std::optional<core::ScheduleTable> first;
+    std::optional<simulator::TableWork> work;  // of `first` where it is the whole table
   };
   Worker(const simulator::Setting& setting, const simulator::Bench& bench) : pricer(setting, bench) {}
 
@@ -107,20 +108,26 @@ struct Worker {
 // The best `keep` so far; the last of them is what others must beat.
 class Best {
  public:
-  explicit Best(std::size_t keep) : keep_(keep) {}
+  explicit Best(const SearchOptions& options)
+      : keep_(options.keep), limit_(options.no_slower_than), most_(limit_.value_or(std::numeric_limits<SimTime>::max())) {}
   void add(Ranked plan) {
+    if (plan.time > most_) return;
     const auto at = std::upper_bound(plans_.begin(), plans_.end(), plan);
     if (plans_.size() == keep_ && at == plans_.end()) return;
     plans_.insert(at, std::move(plan));
     if (plans_.size() > keep_) plans_.pop_back();
   }
   SimTime threshold() const {
-    return plans_.size() == keep_ ? plans_.back().time : std::numeric_limits<SimTime>::max();
+    return plans_.size() == keep_ ? plans_.back().time : most_;
   }
+  // Whether there is a plan to beat, so that how near others come to fitting does not matter.
+  bool any() const { return limit_ || !plans_.empty(); }
   const std::vector<Ranked>& plans() const { return plans_; }
 
  private:
   std::size_t keep_;
+  std::optional<SimTime> limit_;
+  SimTime most_;
   std::vector<Ranked> plans_;
 };
 
@@ -207,7 +214,7 @@ class UnitSearch {
       most = std::max(most, static_cast<double>(tables_->in_flight[r] * choice_->fewest_layers[r]) * saved);
     }
     const double over = outlook_.over + most;
-    return over > 0.0 && (!best_.plans().empty() || over >= result_.nearest_short);
+    return over > 0.0 && (best_.any() || over >= result_.nearest_short);
   }
 
   bool prunes(SimTime bound) const { return options_.prune && bound > best_.threshold(); }
@@ -325,8 +332,10 @@ class UnitSearch {
   }
 
   void keep(const ParallelPlan& plan, std::int64_t order) {
-    worker_.pricer.cell_times(plan, worker_.times, simulator::Pricer::Pairs::no);
-    candidates_.push_back({plan, order, worker_.pricer.lower_bound(plan, worker_.times) + overhead(setting_, plan), tables_});
+    worker_.pricer.cell_times(plan, worker_.times, simulator::Pricer::Pairs::least);
+    Candidate c{plan, order, worker_.pricer.lower_bound(plan, worker_.times) + overhead(setting_, plan), tables_};
+    if (!prunes(c.bound)) c.bound = std::max(c.bound, table_bound(c));
+    candidates_.push_back(std::move(c));
   }
 
   // Runs candidates from the smallest bound on; those whose bound is over the last kept plan cannot enter.
@@ -339,17 +348,32 @@ class UnitSearch {
         ++result_.pruned;
         continue;
       }
+      worker_.pricer.cell_times(c.plan, worker_.times);
+      const auto bound = std::max(c.bound, table_bound(c));
+      if (prunes(bound)) {
+        ++result_.pruned;
+        continue;
+      }
       ++result_.evaluated;
       const Ranked ranked{c.plan, makespan(c) + overhead(setting_, c.plan), unit_.number, c.order};
-      CORE_ASSERT(ranked.time >= c.bound);
+      CORE_ASSERT(ranked.time >= bound);
       best_.add(ranked);
       result_.best.push_back(ranked);
     }
   }
 
-  // Makespan from the shortest table that shows the period, or from the whole one.
+  // A bound from the whole table, where that is what would be run.
+  SimTime table_bound(const Candidate& c) {
+    const auto& schedule = *core::find_schedule(c.plan.schedule);
+    const auto m = c.plan.micro_batches();
+    if (simulator::round_of_short_tables(schedule, c.plan.pp, m) != 0) return 0;
+    const auto& table = worker_.first_of(*c.tables, schedule, c.plan.pp, c.plan.vpp, m);
+    if (!c.tables->work) c.tables->work = simulator::work_of(table);
+    return worker_.runner.at_least(table, *c.tables->work, worker_.times) + overhead(setting_, c.plan);
+  }
+
+  // Makespan from the shortest table that shows the period, or from the whole one, with the cell times that are priced.
   SimTime makespan(const Candidate& c) {
-    worker_.pricer.cell_times(c.plan, worker_.times);
     const auto& schedule = *core::find_schedule(c.plan.schedule);
     const auto m = c.plan.micro_batches();
     const auto round = simulator::round_of_short_tables(schedule, c.plan.pp, m);
@@ -389,7 +413,7 @@ class UnitSearch {
 class Search {
  public:
   Search(const simulator::Setting& setting, const simulator::Bench& bench, const Space& space, const SearchOptions& options)
-      : setting_(setting), space_(space), options_(options), best_(options.keep),
+      : setting_(setting), space_(space), options_(options), best_(options),
         workers_([&setting, &bench] { return Worker(setting, bench); }) {}
 
   SearchResult run() {
@@ -469,7 +493,7 @@ class Search {
   // Units that were not looked into: their bound is too high, or none of their plans fits. Where nothing has fitted, the nearest
   // misses are looked into all the same.
   void finish_rest(std::size_t next) {
-    while (next < order_.size() && !stopped_ && best_.plans().empty() && outlooks_[order_[next]].over < nearest_short_) {
+    while (next < order_.size() && !stopped_ && !best_.any() && outlooks_[order_[next]].over < nearest_short_) {
       next = run_round(next);
     }
     for (; next < order_.size(); ++next) {

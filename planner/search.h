@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -44,6 +45,8 @@ struct SearchResult {
 
 struct SearchOptions {
   std::size_t keep = 20;
+  // Plans that take longer are not wanted: they are pruned, and fewer than `keep` may be left.
+  std::optional<core::SimTime> no_slower_than;
   bool prune = true;              // false: run every plan that fits (the exhaustive search of the tests)
   int threads = 0;                // 0 = all cores; the result does not depend on it
   std::function<void(std::int64_t done)> progress;

@@ -96,7 +96,8 @@ struct PairChains {
 struct PricedBodies {
   BodyPrice embedding, output;
   std::vector<BodyModes> kinds, high_kinds, mtp;  // by kind of layer; by module
-  std::vector<BodyModes> kinds_again, high_kinds_again;  // of layers that run again with the same weights; else empty
+  std::vector<BodyModes> kinds_again, high_kinds_again;  // of layers that run again with the same weights
+  std::array<bool, recompute_modes> has_mode{};   // of all of them, the modes that a plan has asked for
   double output_table = 0.0;
   double send_bytes = 0.0;
   std::unique_ptr<PairChains> chains;  // made when a schedule with pairs asks
@@ -124,13 +125,13 @@ class Pricer {
   void resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out);
   void short_lived_memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out);
 
-  // `pairs`: no leaves out what overlapped pairs take, which lower_bound does not read.
-  enum class Pairs : std::uint8_t { yes, no };
+  // `pairs`: no leaves out what overlapped pairs take, which lower_bound does not read; least gives each a lower bound.
+  enum class Pairs : std::uint8_t { yes, no, least };
   void cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pairs = Pairs::yes);
 
   // Lower bounds that hold for every schedule, layout and sharding traffic of a plan's degrees, micro-batch and recompute: the
-  // work of all micro-batches shared out evenly over the pipeline ranks; `paired` counts kernels, or the all-to-alls of
-  // experts where they take longer, since overlap can hide the rest.
+  // work of all micro-batches shared out evenly over the pipeline ranks; `paired` has the kernels and
+  // the all-to-alls of experts overlap as far as they can, and hides the rest.
   struct WorkBound {
     core::SimTime plain = 0, paired = 0;
     // Of one micro-batch, forward and backward: the layer that takes least, the output layer.
@@ -178,19 +179,43 @@ class Pricer {
     core::CudaGraphs graphs;
     auto operator<=>(const BodiesKey&) const = default;
   };
+  // What an operation's time depends on: its shape, and of a collective the group. Looked up without a copy of the shape.
+  struct OpView {
+    const core::OpSpec* spec = nullptr;
+    std::int64_t stride = 0, size = 0;  // of the group; 0 for kernels
+  };
+  struct OpKey {
+    core::OpSpec spec;
+    std::int64_t stride = 0, size = 0;
+    OpView view() const { return {&spec, stride, size}; }
+  };
   struct OpHash {
-    std::size_t operator()(const core::OpSpec& op) const;
+    using is_transparent = void;
+    std::size_t operator()(const OpView& op) const;
+    std::size_t operator()(const OpKey& op) const { return (*this)(op.view()); }
+  };
+  struct OpEqual {
+    using is_transparent = void;
+    static bool same(const OpView& a, const OpView& b) {
+      return a.stride == b.stride && a.size == b.size && *a.spec == *b.spec;
+    }
+    bool operator()(const OpKey& a, const OpKey& b) const { return same(a.view(), b.view()); }
+    bool operator()(const OpView& a, const OpKey& b) const { return same(a, b.view()); }
+    bool operator()(const OpKey& a, const OpView& b) const { return same(a.view(), b); }
   };
 
   PricedBodies& priced(const core::ParallelPlan& plan);
   static void add_alike(const core::ParallelPlan& plan, const BodyModes& kind, std::int64_t layers, std::vector<Run>& runs);
   void expand(const Stage& stage);  // into expanded_
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);
+  void price_mode(const core::ParallelPlan& plan, core::Recompute mode, const BodiesKey& key, PricedBodies& out);
+  const core::ModelBodies& bodies_to_price(const core::ParallelPlan& plan, BodiesKey key);
   BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan);
   PricedChain price_chain(const core::Body& body, core::Part part, const core::ParallelPlan& plan);
   PartTime part_time(const core::Body& body, core::Part part, const core::Framework& framework, const core::ParallelPlan& plan);
   core::SimTime op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups);
   void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
+  void bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const;
   CommTimes times_of(const core::StateOps& ops);
   core::SimTime state_time(const core::StateOp& op);
   core::SimTime copies_time(const core::StateOps& ops, std::int64_t first) const;
@@ -204,9 +229,10 @@ class Pricer {
   const Setting& setting_;
   const Bench& bench_;
   std::map<BodiesKey, PricedBodies> bodies_;
+  std::map<BodiesKey, core::ModelBodies> recent_;  // a few, without modules: plans that differ in recompute share them
   std::vector<PricedBodies*> with_chains_;  // of bodies_
   Slowdown slowdown_;
-  std::unordered_map<core::OpSpec, core::SimTime, OpHash> op_times_;  // of kernels
+  std::unordered_map<OpKey, core::SimTime, OpHash, OpEqual> op_times_;
   std::map<StateKey, core::SimTime> state_times_;
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;
   std::vector<Stage> stages_;

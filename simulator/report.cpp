@@ -47,6 +47,8 @@ void write_step(core::JsonWriter& json, const Setting& setting, const StepReport
       .member("mfu", report.mfu).member("tflops_per_gpu", report.tflops_per_gpu)
       .member("flops_convention", flops_convention)
       .member("flops_at_peak_s", report.bound_s)
+      .member("tflops_per_gpu_model_causal", report.tflops_causal).member("tflops_per_gpu_6ND", report.tflops_6nd)
+      .member("tflops_per_gpu_hardware", report.tflops_hardware)
       .member("fits", name_of(report.fits)).member("short_GiB", report.short_GiB)
       .member("sharding", sharding_text(plan))
       .member("peak_memory_GiB", report.peak_memory_GiB)
@@ -228,6 +230,8 @@ std::string headline_text(const Setting& setting, const StepReport& r, std::opti
       three_digits(r.tokens_per_day / 1e9) + " B", three_digits(r.tflops_per_gpu), percent(r.mfu), flops_convention,
       setting.recipe.gemm_forward, three_digits(setting.cluster.gpu.peak(setting.recipe.gemm_forward)->value / 1e12),
       seconds_text(r.bound_s));
+  out += fmt::format("by other conventions {} (model_causal), {} (6ND), {} (hardware) TFLOP/s a GPU\n",
+                     three_digits(r.tflops_causal), three_digits(r.tflops_6nd), three_digits(r.tflops_hardware));
   if (const auto active = flops_parameters_text(setting.model); !active.empty()) out += active + '\n';
   if (r.usd_per_step > 0.0) {
     out += fmt::format("${:.2f} a step at ${:.2f} a GPU-hour\n", r.usd_per_step, setting.cluster.usd_per_gpu_hour->value);

@@ -63,10 +63,23 @@ void fill_speed(const Setting& setting, const core::ParallelPlan& plan, StepRepo
   const auto flops = model_flops(setting, plan);
   report.tflops_per_gpu = flops.value / report.step_time_s / gpus / 1e12;
   report.bound_s = flops.value / gpus / peak->value;
+  const double rate = 1e-12 * tokens / report.step_time_s / gpus;
+  report.tflops_causal = 3.0 * rate * core::flops_per_token_forward(setting.model, setting.seq, true);
+  report.tflops_6nd = 6.0 * rate * static_cast<double>(core::count_parameters(setting.model).active);
   report.mfu = report.bound_s / report.step_time_s;
   if (setting.cluster.usd_per_gpu_hour) {
     report.usd_per_step = setting.cluster.usd_per_gpu_hour->value * gpus * report.step_time_s / 3600.0;
   }
+}
+
+// FLOPs of all matrix multiplications of a step, on all ranks.
+double multiplied(const core::StepGraph& graph) {
+  double sum = 0.0;
+  for (core::OpId op = 0; op < graph.size(); ++op) {
+    sum += graph.specs[graph.spec[op]].flops.value *
+           static_cast<double>(graph.multiplicity[static_cast<std::size_t>(graph.rank_of(op))]);
+  }
+  return sum;
 }
 
 // One line for each kind of group: tensor, context, expert and data parallel, and parts of them ("dp.8"); of the pairs
@@ -143,6 +156,7 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
                        setting.data_stall_s + setting.checkpoint_s;
   fill_memory(step, setting, report);
   fill_speed(setting, plan, report);
+  report.tflops_hardware = 1e-12 * multiplied(step.graph) / static_cast<double>(plan.gpus()) / report.step_time_s;
   const auto rank = last_rank(ran);
   report.breakdown = breakdown_of(ran, rank);
   report.breakdown[index_of(Activity::other)] += framework.step_overhead.value;

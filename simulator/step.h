@@ -25,7 +25,10 @@ struct StepReport {
   double step_time_s = 0.0, low_s = 0.0, high_s = 0.0;
   double tokens_per_s_per_gpu = 0.0, tokens_per_day = 0.0;
   double mfu = 0.0, tflops_per_gpu = 0.0;
-  double bound_s = 0.0;  // model FLOPs at the dense peak: no step is faster
+  double bound_s = 0.0;  // model FLOPs at the dense peak
+  // The same rate by other conventions, TFLOP/s a GPU: attention over the keys that a query meets; 6 FLOPs for each active
+  // parameter (all tables included) and token; all that kernels multiply, recompute included.
+  double tflops_causal = 0.0, tflops_6nd = 0.0, tflops_hardware = 0.0;
   Fits fits = Fits::yes;
   double short_GiB = 0.0;  // on the fullest stage, when it does not fit
   std::int64_t fullest_stage = 0;

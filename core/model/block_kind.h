@@ -13,6 +13,18 @@
 
 namespace core {
 
+// Which keys FLOPs of attention are counted over: all of a sequence for each query, or, causal, those that a query meets.
+struct Span {
+  std::int64_t seq = 0;
+  bool causal = false;
+  // Mean keys of a query, of at most `limit` of them where it is not 0 (a sliding window, chosen keys): full min(s, w); causal
+  // w - w (w - 1) / 2 s, since the first w queries meet 1 .. w.
+  double keys(std::int64_t limit = 0) const {
+    const auto w = static_cast<double>(limit > 0 && limit < seq ? limit : seq);
+    return causal ? w - w * (w - 1.0) / (2.0 * static_cast<double>(seq)) : w;
+  }
+};
+
 // A kind of block: one file in core/model/blocks with its parameters, its operations over the axes b, s, h
 // and tp, the tensors it saves for backward, and what it adds to the sums over a model. A function that is not given adds
 // nothing, and forbids nothing.
@@ -26,8 +38,8 @@ struct BlockKind {
                 const ModelSpec& model,
                 const BodyContext& context,
                 Body& body);
-  // Matrix-multiply FLOPs of one token forward at a sequence length, attention in full (not halved where it is causal).
-  double (*flops_per_token)(const Block& block, const ModelSpec& model, std::int64_t seq) = nullptr;
+  // Matrix-multiply FLOPs of one token forward, the mean over a sequence.
+  double (*flops_per_token)(const Block& block, const ModelSpec& model, const Span& span) = nullptr;
   // Elements that generation keeps of each token (keys and values, or what stands for them).
   double (*cache_per_token)(const Block& block) = nullptr;
   // Why tensor parallelism of this degree cannot divide the block ("24 heads do not divide by tp=16"), or nothing.

@@ -39,11 +39,11 @@ std::int64_t count_active(const std::vector<Block>& blocks, const ModelSpec& mod
   return sum;
 }
 
-double flops(const std::vector<Block>& blocks, const ModelSpec& model, std::int64_t seq) {
+double flops(const std::vector<Block>& blocks, const ModelSpec& model, const Span& span) {
   double sum = 0.0;
   for (const Block& block : blocks) {
     const BlockKind& kind = block_kind(block.kind);
-    sum += kind.flops_per_token == nullptr ? 0.0 : kind.flops_per_token(block, model, seq);
+    sum += kind.flops_per_token == nullptr ? 0.0 : kind.flops_per_token(block, model, span);
   }
   return sum;
 }
@@ -120,14 +120,15 @@ ParameterCount count_parameters(const ModelSpec& model) {
   return result;
 }
 
-double flops_per_token_forward(const ModelSpec& model, std::int64_t seq) {
-  double sum = flops(model.embedding, model, seq) + flops(model.output, model, seq);
+double flops_per_token_forward(const ModelSpec& model, std::int64_t seq, bool causal) {
+  const Span span{seq, causal};
+  double sum = flops(model.embedding, model, span) + flops(model.output, model, span);
   const std::vector<std::int64_t> layers = layers_of_kinds(model);
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    sum += static_cast<double>(layers[kind] * model.loops) * flops(model.kinds[kind].blocks, model, seq);
+    sum += static_cast<double>(layers[kind] * model.loops) * flops(model.kinds[kind].blocks, model, span);
   }
   for (const Layer& module : model.mtp) {
-    sum += flops(module.blocks, model, seq);
+    sum += flops(module.blocks, model, span);
   }
   return sum;
 }

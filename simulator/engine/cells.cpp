@@ -208,6 +208,12 @@ SimTime CellRunner::arrival_of(const Action& a) const {
   return (a.kind == Action::Kind::forward ? forward_arrival_ : backward_arrival_)[at];
 }
 
+SimTime CellRunner::send_time(const ScheduleTable& table, const CellTimes& times, std::size_t from, std::size_t to,
+                              bool forward) {
+  const auto up = to == (from + 1) % table.ranks.size() && (table.placement == core::Placement::loop ? forward : to > from);
+  return up ? times.send_up[from] : times.send_down[to];
+}
+
 // What an action's end means for others.
 void CellRunner::deliver(const ScheduleTable& table, const CellTimes& times, std::size_t r, const Action& a) {
   if (a.kind == Action::Kind::weight_gradient) return;
@@ -227,9 +233,8 @@ void CellRunner::deliver(const ScheduleTable& table, const CellTimes& times, std
     arrival = 0;  // the compute queue orders them
     return;
   }
-  const auto up = to == (r + 1) % ranks_.size() && (table.placement == core::Placement::loop ? forward : to > r);
   auto& clock = forward ? rank.send_forward : rank.send_backward;
-  clock = std::max(clock, rank.compute) + (up ? times.send_up[r] : times.send_down[to]);
+  clock = std::max(clock, rank.compute) + send_time(table, times, r, to, forward);
   arrival = clock;
 }
 
@@ -307,6 +312,141 @@ SimTime CellRunner::run(const ScheduleTable& table, const CellTimes& times) {
   prepare(table, times);
   const bool done = advance(table, times);
   CORE_ASSERT(done);
+  return finish(table, times);
+}
+
+TableWork work_of(const ScheduleTable& table) {
+  TableWork out;
+  for (const auto& actions : table.ranks) {
+    auto& rank = out.ranks.emplace_back();
+    CORE_ASSERT(!actions.empty() && actions.front().kind == Action::Kind::forward);
+    const auto last_gradient = std::find_if(actions.rbegin(), actions.rend(), [](const Action& a) {
+      return a.kind == Action::Kind::backward || a.kind == Action::Kind::input_gradient;
+    });
+    CORE_ASSERT(last_gradient != actions.rend());
+    rank.first = actions.front().stage;
+    rank.last_gradient = last_gradient->stage;
+    rank.last = actions.back();
+    // The end of a pair is that of both.
+    const auto gradient_at = static_cast<std::size_t>(actions.rend() - last_gradient) - 1;
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const auto& a = actions[i];
+      const auto model = [&](const Action& x) { return static_cast<std::size_t>(table.model_stage(x.stage)); };
+      TableWork::Count cell{a.kind, model(a)};
+      const auto begin = i;
+      if (a.with_next) {
+        const auto& b = actions[++i];
+        const bool is_forward = a.kind == Action::Kind::forward;
+        cell = {is_forward ? b.kind : a.kind, model(is_forward ? a : b), model(is_forward ? b : a), true};
+      }
+      auto found = std::find_if(rank.counts.begin(), rank.counts.end(), [&](const TableWork::Count& c) {
+        return c.kind == cell.kind && c.stage == cell.stage && c.other == cell.other && c.pair == cell.pair;
+      });
+      if (found == rank.counts.end()) found = rank.counts.insert(found, cell);
+      ++found->count;
+      if (begin > gradient_at) ++found->after_gradient;
+    }
+  }
+  return out;
+}
+
+namespace {
+
+SimTime compute_of(const Pieces& pieces) {
+  SimTime sum = 0;
+  for (const auto& p : pieces) sum += p.compute;
+  return sum;
+}
+SimTime least_of(const Pieces& ordinary, const Pieces& edge) {
+  return edge.empty() ? compute_of(ordinary) : std::min(compute_of(ordinary), compute_of(edge));
+}
+
+// The least that a cell of a kind and stage takes, and the least after which a forward or a gradient can be sent on.
+struct LeastTimes {
+  std::vector<SimTime> forward, backward, input_gradient, weight_gradient;
+  std::vector<SimTime> pass, pass_back;
+
+  LeastTimes(const TableWork& work, const CellTimes& times) : times_(times) {
+    for (std::size_t s = 0; s < times.forward.size(); ++s) {
+      forward.push_back(least_of(times.forward[s], times.first_forward[s]));
+      backward.push_back(least_of(times.backward[s], times.last_backward[s]));
+      input_gradient.push_back(compute_of(times.input_gradient[s]));
+      weight_gradient.push_back(least_of(times.weight_gradient[s], times.last_weight_gradient[s]));
+    }
+    pass = forward;
+    pass_back.assign(forward.size(), std::numeric_limits<SimTime>::max());
+    const auto lower = [](SimTime& least, SimTime time) { least = std::min(least, time); };
+    for (const auto& rank : work.ranks) {
+      for (const auto& c : rank.counts) {
+        if (c.pair) lower(pass[c.stage], of(c)), lower(pass_back[c.other], of(c));
+        if (c.kind == Action::Kind::backward) lower(pass_back[c.pair ? c.other : c.stage], backward[c.pair ? c.other : c.stage]);
+        if (c.kind == Action::Kind::input_gradient) {
+          lower(pass_back[c.pair ? c.other : c.stage], input_gradient[c.pair ? c.other : c.stage]);
+        }
+      }
+    }
+  }
+  SimTime of(const TableWork::Count& c) const {
+    if (!c.pair) {
+      switch (c.kind) {
+        case Action::Kind::forward: return forward[c.stage];
+        case Action::Kind::backward: return backward[c.stage];
+        case Action::Kind::input_gradient: return input_gradient[c.stage];
+        case Action::Kind::weight_gradient: return weight_gradient[c.stage];
+      }
+    }
+    const auto one_by_one =
+        forward[c.stage] + (c.kind == Action::Kind::input_gradient ? input_gradient : backward)[c.other];
+    if (times_.pairs.empty()) return one_by_one;
+    return std::min(one_by_one, times_.pairs[c.stage * forward.size() + c.other].compute);
+  }
+
+ private:
+  const CellTimes& times_;
+};
+
+}  // namespace
+
+SimTime CellRunner::at_least(const ScheduleTable& table, const TableWork& work, const CellTimes& times) {
+  const auto stage_of = [&](std::size_t s) { return static_cast<std::size_t>(table.model_stage(static_cast<std::int64_t>(s))); };
+  ranks_.assign(table.ranks.size(), {});
+  const LeastTimes least(work, times);
+  // The way to each stage of the table, and from it to the first stage.
+  const auto stages = static_cast<std::size_t>(table.stages());
+  std::vector<SimTime> there(stages, 0), back(stages, 0);
+  for (std::size_t s = 0; s < stages; ++s) {
+    if (table.is_first(static_cast<std::int64_t>(s))) continue;
+    const auto from = static_cast<std::size_t>(table.rank_of(static_cast<std::int64_t>(s) - 1));
+    const auto to = static_cast<std::size_t>(table.rank_of(static_cast<std::int64_t>(s)));
+    const bool sent = from != to;
+    there[s] = there[s - 1] + least.pass[stage_of(s - 1)] + (sent ? send_time(table, times, from, to, true) : 0);
+    back[s] = back[s - 1] + least.pass_back[stage_of(s - 1)] + (sent ? send_time(table, times, to, from, false) : 0);
+  }
+  std::vector<std::pair<std::size_t, SimTime>> ends;  // of ranks by the gradients that come to them
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const auto& counted = work.ranks[r];
+    SimTime all = 0, after_gradient = 0;
+    for (const auto& c : counted.counts) {
+      const auto time = least.of(c);
+      all += c.count * time;
+      after_gradient += c.after_gradient * time;
+    }
+    auto& rank = ranks_[r];
+    rank.compute = there[counted.first] + all;
+    // The rank that has the first stage of that gradient ends no earlier than it.
+    auto first = counted.last_gradient;
+    while (!table.is_first(static_cast<std::int64_t>(first))) --first;
+    ends.push_back({static_cast<std::size_t>(table.rank_of(static_cast<std::int64_t>(first))),
+                          rank.compute - after_gradient + back[counted.last_gradient]});
+    // Gradients that its last cell completes are reduced after it.
+    const auto last = stage_of(counted.last.stage);
+    const bool is_weight = counted.last.kind == Action::Kind::weight_gradient;
+    const auto& edge = is_weight ? times.last_weight_gradient[last] : times.last_backward[last];
+    const auto& pieces = !edge.empty() ? edge : is_weight ? times.weight_gradient[last] : times.backward[last];
+    if (pieces.empty() || (!is_weight && counted.last.kind != Action::Kind::backward)) continue;
+    for (const auto reduce : pieces.back().reduces) rank.data.push_back({reduce * full_rate, false});
+  }
+  for (const auto& [r, end] : ends) ranks_[r].compute = std::max(ranks_[r].compute, end);
   return finish(table, times);
 }
 

@@ -69,12 +69,38 @@ struct CellTimes {
   bool post_validation = false;       // no rank waits for it
 };
 
+// What a lower bound of a table's time reads of it: how often cells of each kind and stage of the model are on each rank, and
+// how often two of them overlap. Counted once for all plans that run the table.
+struct TableWork {
+  struct Count {
+    core::Action::Kind kind = core::Action::Kind::forward;
+    std::size_t stage = 0;  // of the model; of a pair, its forward's
+    std::size_t other = 0;  // of a pair, its backward's
+    bool pair = false;
+    std::int64_t count = 0;
+    std::int64_t after_gradient = 0;  // of them, after the rank's last backward or I
+  };
+  struct Rank {
+    std::vector<Count> counts;
+    // Stages of the table: of its first cell, of its last backward or I, and of its last cell; and that cell.
+    std::size_t first = 0, last_gradient = 0;
+    core::Action last;
+  };
+  std::vector<Rank> ranks;
+};
+TableWork work_of(const core::ScheduleTable& table);
+
 // Runs schedules at cell grain: the same result as the engine on the graph of core::lower(..., Grain::cell), to the
 // picosecond, without building the graph. Keeps its memory between runs.
 class CellRunner {
  public:
   // Makespan of the table.
   core::SimTime run(const core::ScheduleTable& table, const CellTimes& times);
+
+  // A lower bound of it, from the counts of the table: for each rank the way of a micro-batch to its first cell, then all its
+  // cells one after another, or those up to its last gradient and the way of that gradient to the first stage; then the end of
+  // the step as it is. Cells that overlap take the time of their pair, or where that is longer the sum of both.
+  core::SimTime at_least(const core::ScheduleTable& table, const TableWork& work, const CellTimes& times);
 
   // Makespan with `micro_batches` from a shorter table of the same schedule: when the steady state has become periodic
   // (every clock and every message in flight has advanced by the same time over some rounds), the rounds that the table
@@ -128,6 +154,8 @@ class CellRunner {
   core::SimTime arrival_of(const core::Action& a) const;
   void deliver(const core::ScheduleTable& table, const CellTimes& times, std::size_t r, const core::Action& a);
   core::SimTime finish(const core::ScheduleTable& table, const CellTimes& times);
+  static core::SimTime send_time(const core::ScheduleTable& table, const CellTimes& times, std::size_t from, std::size_t to,
+                                 bool forward);
   // What later cells depend on: clocks and messages in flight, and the work that is queued.
   struct Snapshot {
     std::vector<core::SimTime> clocks;

@@ -17,6 +17,7 @@ namespace {
 // The communicators of bodies; a spec's group is its scope less one.
 std::vector<core::CommGroup> groups_of(const core::ParallelPlan& plan) {
   std::vector<core::CommGroup> groups;
+  groups.reserve(4);
   const auto add = [&](std::string name, core::Scope scope) {
     const auto shape = core::shape_of(scope, plan);
     groups.push_back({std::move(name), 0, shape.stride, shape.size});
@@ -40,11 +41,12 @@ std::uint32_t mark_of(core::Scope scope) {
 }
 
 // Layers that run again: their weights count once.
-std::vector<BodyModes> without_weights(std::vector<BodyModes> kinds) {
-  for (auto& modes : kinds) {
-    for (auto& body : modes) body.elements = body.gemm = {}, body.newton_schulz = 0.0;
+void copy_without_weights(const std::vector<BodyModes>& kinds, std::size_t mode, std::vector<BodyModes>& again) {
+  again.resize(kinds.size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    auto& body = again[i][mode] = kinds[i][mode];
+    body.elements = body.gemm = {}, body.newton_schulz = 0.0;
   }
-  return kinds;
 }
 
 }  // namespace
@@ -57,37 +59,44 @@ Pricer::Pricer(const Setting& setting, const Bench& bench)
       bench_(bench),
       slowdown_(slowdown_of(bench.curves())) {}
 
-std::size_t Pricer::OpHash::operator()(const core::OpSpec& op) const {
+std::size_t Pricer::OpHash::operator()(const OpView& view) const {
+  const auto& op = *view.spec;
   std::size_t hash = std::hash<std::string>()(op.name);
-  for (const auto n : {op.m, op.n, op.k, op.batch, op.window, static_cast<std::int64_t>(op.bytes.value)}) {
-    hash = hash * 0x9E3779B97F4A7C15ull + std::hash<std::int64_t>()(n);
+  for (const auto n : {op.m, op.n, op.k, op.batch, op.window, static_cast<std::int64_t>(op.bytes.value), view.stride, view.size}) {
+    hash = (hash ^ (hash >> 32)) * 0x9E3779B97F4A7C15ull + static_cast<std::size_t>(n);
   }
   return hash;
 }
 
 SimTime Pricer::op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups) {
+  OpView view{&spec};
   if (spec.group >= 0) {
-    auto keyed = spec;
     // Groups of other plans have other sizes: they are part of the key.
     const auto& group = groups[static_cast<std::size_t>(spec.group)];
-    keyed.name += '@' + std::to_string(group.stride) + 'x' + std::to_string(group.size);
-    const auto [found, added] = op_times_.try_emplace(std::move(keyed), 0);
-    if (added) found->second = price_of(spec, groups, bench_.machine()).duration;
-    return found->second;
+    view.stride = group.stride, view.size = group.size;
   }
-  const auto [found, added] = op_times_.try_emplace(spec, 0);
-  if (added) found->second = price_of(spec, groups, bench_.machine()).duration;
-  return found->second;
+  const auto found = op_times_.find(view);
+  if (found != op_times_.end()) return found->second;
+  const auto time = price_of(spec, groups, bench_.machine()).duration;
+  op_times_.emplace(OpKey{spec, view.stride, view.size}, time);
+  return time;
 }
 
 PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::ParallelPlan& plan) {
   const auto groups = groups_of(plan);
   PricedChain out;
-  for (const auto* op : core::ops_of(body, part)) {
-    auto spec = op->spec;
-    if (op->scope != core::Scope::none) spec.group = static_cast<std::int16_t>(static_cast<int>(op->scope) - 1);
+  const auto ops = core::ops_of(body, part);
+  out.ops.reserve(ops.size());
+  out.durations.reserve(ops.size());
+  for (const auto* op : ops) {
     const auto index = static_cast<std::uint32_t>(out.durations.size());
     out.ops.push_back({index | mark_of(op->scope), op->recompute, op->overlaps_next});
+    if (op->scope == core::Scope::none) {
+      out.durations.push_back(op_time(op->spec, groups));
+      continue;
+    }
+    auto spec = op->spec;
+    spec.group = static_cast<std::int16_t>(static_cast<int>(op->scope) - 1);
     out.durations.push_back(op_time(spec, groups));
   }
   return out;
@@ -146,37 +155,66 @@ PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
                       plan.graphs};
   const auto [found, added] = bodies_.try_emplace(key);
   auto& out = found->second;
-  if (!added) return out;
+  if (added && key.modules != 0) {
+    // Without recompute they are those of the plan that differs in it only.
+    auto base = plan;
+    base.recompute = Recompute::none, base.recompute_modules = 0, base.recompute_layers = 0;
+    const auto& without = priced(base);
+    out.embedding = without.embedding, out.output = without.output;
+    out.kinds = without.kinds, out.high_kinds = without.high_kinds, out.mtp = without.mtp;
+    out.has_mode[index_of(Recompute::none)] = true;
+    out.output_table = without.output_table, out.send_bytes = without.send_bytes;
+  }
+  for (const auto mode : {Recompute::none, plan.recompute}) {
+    if (!out.has_mode[index_of(mode)]) price_mode(plan, mode, key, out);
+  }
+  return out;
+}
+
+// Bodies as they are without recompute.
+const core::ModelBodies& Pricer::bodies_to_price(const core::ParallelPlan& plan, BodiesKey key) {
+  constexpr std::size_t most = 8;
+  key.modules = 0;
+  const auto found = recent_.find(key);
+  if (found != recent_.end()) return found->second;
+  if (recent_.size() >= most) recent_.clear();
+  return recent_.emplace(key, setting_.bodies_of(plan)).first->second;
+}
+
+// Bodies of one mode; the first time those that have none too, and what does not depend on it.
+void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const BodiesKey& key, PricedBodies& out) {
   const auto& framework = setting_.framework_of(plan);
-  const auto bodies = setting_.bodies_of(plan);
+  const auto& bodies = bodies_to_price(plan, key);
   std::uint32_t chain = 0;
   const auto one = [&](const core::Body& body) {
     auto p = price(body, framework, plan);
     p.chain = chain++;
     return p;
   };
-  const auto modes = [&](const core::Body& body) {
-    BodyModes prices;
-    for (const auto mode : {Recompute::none, Recompute::selective, Recompute::full, Recompute::modules}) {
-      if (mode == Recompute::modules && key.modules == 0) continue;
-      prices[index_of(mode)] = price(core::with_recompute(body, mode, plan.modules_of(mode)), framework, plan);
-      prices[index_of(mode)].chain = chain + static_cast<std::uint32_t>(mode);
-    }
-    chain += recompute_modes;
-    return prices;
-  };
-  out.embedding = one(bodies.embedding);
-  out.output = one(bodies.output);
-  out.output_table = bodies.output_table;
-  out.send_bytes = bodies.kinds.front().input.value;
-  for (const auto& kind : bodies.kinds) out.kinds.push_back(modes(kind));
-  for (const auto& kind : bodies.high_kinds) out.high_kinds.push_back(modes(kind));
-  for (const auto& module : bodies.mtp) out.mtp.push_back(modes(module));
-  if (setting_.model.loops > 1) {
-    out.kinds_again = without_weights(out.kinds);
-    out.high_kinds_again = without_weights(out.high_kinds);
+  if (out.kinds.empty()) {
+    out.embedding = one(bodies.embedding);
+    out.output = one(bodies.output);
+    out.output_table = bodies.output_table;
+    out.send_bytes = bodies.kinds.front().input.value;
+    out.kinds.resize(bodies.kinds.size()), out.high_kinds.resize(bodies.high_kinds.size()), out.mtp.resize(bodies.mtp.size());
   }
-  return out;
+  chain = 2;
+  const auto modes = [&](const std::vector<core::Body>& all, std::vector<BodyModes>& prices) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto& p = prices[i][index_of(mode)];
+      p = price(core::with_recompute(all[i], mode, plan.modules_of(mode)), framework, plan);
+      p.chain = chain + static_cast<std::uint32_t>(mode);
+      chain += recompute_modes;
+    }
+  };
+  modes(bodies.kinds, out.kinds);
+  modes(bodies.high_kinds, out.high_kinds);
+  modes(bodies.mtp, out.mtp);
+  if (setting_.model.loops > 1) {
+    copy_without_weights(out.kinds, index_of(mode), out.kinds_again);
+    copy_without_weights(out.high_kinds, index_of(mode), out.high_kinds_again);
+  }
+  out.has_mode[index_of(mode)] = true;
 }
 
 void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies) {

@@ -57,21 +57,20 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
   const auto ends = [&](const Pieces& edge, const Pieces& ordinary) -> const Pieces& { return edge.empty() ? ordinary : edge; };
   // The ways of the first micro-batch to a rank and of the last gradient from it, where the order of cells has them.
   const bool plain = schedule.placement == core::Placement::loop && !schedule.splits_backward && !schedule.pairs;
+  const auto experts_rates = overlap_rates(experts_slowdown(plan.dispatch, bench_.curves()), 1.0);
   SimTime before = 0, after = 0, bound = 0, slowest_optimizer = 0;
   for (const auto t : times.optimizer) slowest_optimizer = std::max(slowest_optimizer, t);
   for (std::size_t r = 0; r < pp; ++r) {
     RankLoad load;
-    SimTime all_to_alls = 0;
+    PartTime paired;  // of a micro-batch
     for (const auto stage : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
       const auto s = static_cast<std::size_t>(stage);
       const SimTime visits = schedule.placement == core::Placement::both_ways ? m / 2 : m;
       if (visits == 0) continue;
       if (schedule.pairs && !times.sharded) {
-        // Overlapped, at best the kernels alone are left, or the all-to-alls, which run one after another.
-        auto both = stage_time(s, Part::forward);
-        both += stage_time(s, Part::backward);
-        load.compute += visits * both.kernels;
-        all_to_alls += visits * both.experts;
+        // All visits are as many.
+        paired += stage_time(s, Part::forward);
+        paired += stage_time(s, Part::backward);
         continue;
       }
       load.add(times.forward[s], visits - 1);
@@ -84,13 +83,36 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
       load.add(times.backward[s], visits - 1);
       load.add(ends(times.last_backward[s], times.backward[s]), 1);
     }
-    bound = std::max({bound, load.at_least(), all_to_alls});
+    const SimTime visits = schedule.placement == core::Placement::both_ways ? m / 2 : m;
+    load.compute += visits * least_beside(paired.kernels, paired.experts, experts_rates);
+    bound = std::max(bound, load.at_least());
     if (schedule.pairs || schedule.placement == core::Placement::both_ways) continue;
     bound = std::max(bound, before + load.compute + (plain ? after : 0));
     before += least(times.forward[r], times.first_forward[r]) + times.send_up[r];
     after += least(times.backward[r], times.last_backward[r]) + times.send_down[r];
   }
   return bound + (plan.post_validation ? 0 : times.norm + slowest_optimizer);
+}
+
+// In a pair the kernels of both run one after another, and so do their all-to-alls, each at best beside the other.
+void Pricer::bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const {
+  const auto& schedule = schedule_of(plan);
+  const auto rates = overlap_rates(experts_slowdown(plan.dispatch, bench_.curves()), 1.0);
+  const auto backward = schedule.pairs_input_gradients ? Part::input_gradient : Part::backward;
+  const auto n = stages_.size();
+  out.pairs_have_input_gradient = schedule.pairs_input_gradients;
+  out.pairs.assign(n * n, {});
+  for (std::int64_t r = 0; r < plan.pp; ++r) {
+    const auto mine = core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r);
+    for (const auto f : mine) {
+      for (const auto b : mine) {
+        const auto i = static_cast<std::size_t>(f), j = static_cast<std::size_t>(b);
+        auto both = stage_time(i, Part::forward);
+        both += stage_time(j, backward);
+        out.pairs[i * n + j].compute = least_beside(both.kernels, both.experts, rates);
+      }
+    }
+  }
 }
 
 Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
@@ -120,7 +142,8 @@ Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
     return body.parts[index_of(Part::forward)].time + body.parts[index_of(Part::backward)].time;
   };
   const auto m = plan.micro_batches();
-  WorkBound out{m * (sum.plain / plan.pp), m * (std::max(sum.paired, experts) / plan.pp), std::numeric_limits<SimTime>::max(), both(bodies.output),
+  const auto rates = overlap_rates(experts_slowdown(plan.dispatch, bench_.curves()), 1.0);
+  WorkBound out{m * (sum.plain / plan.pp), m * (least_beside(sum.paired, experts, rates) / plan.pp), std::numeric_limits<SimTime>::max(), both(bodies.output),
                 std::numeric_limits<std::int64_t>::max()};
   for (const auto* kinds : {&bodies.kinds, &bodies.high_kinds}) {
     for (const auto& kind : *kinds) {

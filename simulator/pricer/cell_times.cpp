@@ -234,7 +234,9 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
     out.optimizer[r] = price_of(spec, {}, bench_.machine()).duration;
   }
   out.pairs.clear();
-  if (schedule.pairs && !out.sharded && pairs == Pairs::yes) price_pairs(plan, priced_bodies, out);
+  if (!schedule.pairs || out.sharded || pairs == Pairs::no) return;
+  if (pairs == Pairs::yes) price_pairs(plan, priced_bodies, out);
+  else bound_pairs(plan, out);
 }
 
 }  // namespace simulator

@@ -18,6 +18,17 @@ inline const core::Schedule& schedule_of(const core::ParallelPlan& plan) {
   return *schedule;
 }
 
+// The least time of kernels and all-to-alls, each given alone, that run beside each other at these rates as long as that helps:
+// the shorter of them overlapped from start to end. No order is faster, and bounds of parts add up to no less than that of
+// their sum.
+inline core::SimTime least_beside(core::SimTime kernels, core::SimTime experts, const OverlapRates& rates) {
+  constexpr auto full = OverlapRates::full_rate;
+  if (rates.compute + rates.communication <= full) return kernels + experts;
+  return kernels * rates.communication >= experts * rates.compute
+             ? kernels + experts * (full - rates.compute) / rates.communication
+             : experts + kernels * (full - rates.communication) / rates.compute;
+}
+
 // Adds `count` bodies to what a rank holds.
 inline void add(core::RankParameters& sum, const BodyPrice& body, std::int64_t count) {
   const auto n = static_cast<double>(count);

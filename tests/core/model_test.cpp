@@ -311,4 +311,22 @@ TEST(Attributes, KeepTheOrderInWhichTheyWereWritten) {
 }
 
 }  // namespace
+// Causal attention meets (s + 1) / 2 keys in the mean; in a window of w the first w queries meet 1 .. w and the others w.
+TEST(FlopsPerToken, CountsTheKeysThatACausalQueryMeets) {
+  const auto llama = load_model("tiny-llama"), mistral = load_model("mistral-7b");
+  const auto keys = [](std::int64_t seq, std::int64_t window) {
+    double sum = 0.0;
+    for (std::int64_t q = 1; q <= seq; ++q) sum += static_cast<double>(std::min(q, window));
+    return sum / static_cast<double>(seq);
+  };
+  for (const std::int64_t seq : {32, 33}) {
+    const double weights = 2.0 * flops_per_token_forward(llama, 1) - flops_per_token_forward(llama, 2);
+    const double a_key = flops_per_token_forward(llama, 2) - flops_per_token_forward(llama, 1);
+    EXPECT_NEAR(flops_per_token_forward(llama, seq, true), weights + a_key * keys(seq, seq), 1e-6 * weights);
+  }
+  const double weights = 2.0 * flops_per_token_forward(mistral, 1) - flops_per_token_forward(mistral, 2);
+  const double a_key = flops_per_token_forward(mistral, 2) - flops_per_token_forward(mistral, 1);
+  EXPECT_NEAR(flops_per_token_forward(mistral, 8192, true), weights + a_key * keys(8192, 4096), 1e-6 * weights);
+}
+
 }  // namespace core

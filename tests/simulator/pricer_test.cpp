@@ -142,6 +142,12 @@ TEST(Pricer, RunsEverySchedulesCellsToTheTimeAndMemoryOfTheGraph) {
       const auto ran = run_graph(setting, bench, plan, Grain::cell);
       ASSERT_EQ(makespan, ran.timeline.makespan);
       EXPECT_LE(pricer.lower_bound(plan, times), makespan);
+      const auto work = simulator::work_of(table);
+      const auto at_least = runner.at_least(table, work, times);
+      EXPECT_LE(at_least, makespan);
+      EXPECT_GT(at_least, 0);
+      pricer.cell_times(plan, times, Pricer::Pairs::least);
+      EXPECT_LE(runner.at_least(table, work, times), at_least);
       if (i % 4 == 0) {
         EXPECT_EQ(run_graph(setting, bench, plan, Grain::mixed).timeline.makespan,
                   run_graph(setting, bench, plan, Grain::op).timeline.makespan);

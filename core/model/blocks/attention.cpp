@@ -120,14 +120,13 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
                Bytes{2.0 * scores + a * tokens * static_cast<double>(s.in()) + (context.tp > 1 ? 2.0 : 1.0) * whole});
 }
 
-// Scores and weighted values, 2 s heads head_dim each; a window or a chunk stands for s where it is shorter.
-double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t seq) {
-  std::int64_t span = seq;
-  for (const auto* limit : {"window", "chunk"}) {
-    if (const auto most = block.shape.get(limit, 0); most > 0) span = std::min(span, most);
-  }
-  return weight_flops(block, model) + 4.0 * static_cast<double>(span) * static_cast<double>(block.shape.at("heads")) *
-                                          static_cast<double>(block.shape.at("head_dim"));
+// Scores and weighted values, 2 heads head_dim each for a key that a query meets: of its window, of its chunk (whole, or
+// causal half of it).
+double flops_per_token(const Block& block, const ModelSpec& model, const Span& span) {
+  const auto chunk = block.shape.get("chunk", 0);
+  const Span met{chunk > 0 ? std::min(chunk, span.seq) : span.seq, span.causal};
+  return weight_flops(block, model) + 4.0 * met.keys(block.shape.get("window", 0)) *
+                                          static_cast<double>(block.shape.at("heads") * block.shape.at("head_dim"));
 }
 
 double cache_per_token(const Block& block) {

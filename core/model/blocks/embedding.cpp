@@ -30,7 +30,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
 }
 
 // The table is read, not multiplied with; a narrow one is projected to the hidden size.
-double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t) {
+double flops_per_token(const Block& block, const ModelSpec& model, const Span&) {
   const auto dim = block.shape.at("dim");
   return dim == model.hidden ? 0.0 : 2.0 * static_cast<double>(dim * model.hidden);
 }

@@ -243,12 +243,11 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
 }
 
 // Scores of nope_dim + rope_dim and values of v_dim over the keys that a query meets; the indexer's over all keys.
-double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t seq) {
+double flops_per_token(const Block& block, const ModelSpec& model, const Span& span) {
   const auto& shape = block.shape;
-  const auto chosen = shape.get("index_top_k", 0);
-  const double keys = static_cast<double>(chosen > 0 ? std::min(chosen, seq) : seq);
+  const double keys = span.keys(shape.get("index_top_k", 0));
   const double width = static_cast<double>(shape.at("nope_dim") + shape.at("rope_dim") + shape.at("v_dim"));
-  const double indexer = static_cast<double>(shape.get("index_heads", 0) * (shape.get("index_dim", 0) + 1) * seq);
+  const double indexer = static_cast<double>(shape.get("index_heads", 0) * (shape.get("index_dim", 0) + 1)) * span.keys();
   return weight_flops(block, model) + 2.0 * keys * static_cast<double>(shape.at("heads")) * width + 2.0 * indexer;
 }
 

@@ -215,7 +215,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
                      (context.tp > 1 ? 2.0 : 1.0) * whole});
 }
 
-double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t) { return weight_flops(block, model); }
+double flops_per_token(const Block& block, const ModelSpec& model, const Span&) { return weight_flops(block, model); }
 
 std::optional<std::string> why_not_tensor(const Block& block, std::int64_t tp) {
   return why_not_divided(block.shape.at("shared_ffn"), "columns of the shared experts", tp);

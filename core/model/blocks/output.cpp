@@ -160,7 +160,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
 }
 
 // The output layer is multiplied whether it has a table of its own or not.
-double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t) {
+double flops_per_token(const Block& block, const ModelSpec& model, const Span&) {
   const auto dim = block.shape.at("dim");
   const double projection = dim == model.hidden ? 0.0 : static_cast<double>(dim * model.hidden);
   return 2.0 * (projection + static_cast<double>(block.shape.at("vocab")) * static_cast<double>(dim));

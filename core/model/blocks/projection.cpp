@@ -36,7 +36,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   body.backward_transient = std::max(body.backward_transient, Bytes{wide + whole});
 }
 
-double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t) { return weight_flops(block, model); }
+double flops_per_token(const Block& block, const ModelSpec& model, const Span&) { return weight_flops(block, model); }
 
 }  // namespace
 

@@ -60,7 +60,7 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   lower_linear_mixer(mixer, model, context, body);
 }
 
-double flops_per_token(const Block& block, const ModelSpec& model, std::int64_t) {
+double flops_per_token(const Block& block, const ModelSpec& model, const Span&) {
   return weight_flops(block, model) + scan_of(block, 1, 0.0).flops;
 }
 
