@@ -145,6 +145,8 @@ class Pricer {
   // A lower bound of the makespan at cell grain: for each rank, the way of the first micro-batch to it, its own work,
   // the way of the last gradient from it, and the optimizer. Holds for any order of cells.
   core::SimTime lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const;
+  // A lower bound from the plan's layout alone, no higher than that one: what each rank computes, without any traffic.
+  core::SimTime layout_bound(const core::ParallelPlan& plan);
 
  private:
   // A stage's bodies in model order, like ones counted.
@@ -210,10 +212,13 @@ class Pricer {
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);
   void price_mode(const core::ParallelPlan& plan, core::Recompute mode, const BodiesKey& key, PricedBodies& out);
   const core::ModelBodies& bodies_to_price(const core::ParallelPlan& plan, BodiesKey key);
-  BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan);
+  BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
+                  const PartTime* forward);
   PricedChain price_chain(const core::Body& body, core::Part part, const core::ParallelPlan& plan);
-  PartTime part_time(const core::Body& body, core::Part part, const core::Framework& framework, const core::ParallelPlan& plan);
-  core::SimTime op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups);
+  PartTimes part_times(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
+                       const PartTime* forward);
+  void append(const core::BodyOp& op, const std::vector<core::CommGroup>& groups, PricedChain& out);
+  core::SimTime op_time(const core::OpSpec& spec, const core::CommGroup* group);
   void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
   void bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const;
   CommTimes times_of(const core::StateOps& ops);
@@ -235,6 +240,8 @@ class Pricer {
   std::unordered_map<OpKey, core::SimTime, OpHash, OpEqual> op_times_;
   std::map<StateKey, core::SimTime> state_times_;
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;
+  PricedChain chain_;                      // of the body that is priced
+  std::vector<core::ChainOp> chain_part_;  // of chain_
   std::vector<Stage> stages_;
   std::vector<const BodyPrice*> expanded_;
   std::vector<core::CellMemory> cells_;

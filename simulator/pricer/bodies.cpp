@@ -68,18 +68,29 @@ std::size_t Pricer::OpHash::operator()(const OpView& view) const {
   return hash;
 }
 
-SimTime Pricer::op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups) {
+// Of a collective, with the group it runs in; groups of other plans have other sizes, so they are part of the key.
+SimTime Pricer::op_time(const core::OpSpec& spec, const core::CommGroup* group) {
   OpView view{&spec};
-  if (spec.group >= 0) {
-    // Groups of other plans have other sizes: they are part of the key.
-    const auto& group = groups[static_cast<std::size_t>(spec.group)];
-    view.stride = group.stride, view.size = group.size;
-  }
+  if (group != nullptr) view.stride = group->stride, view.size = group->size;
   const auto found = op_times_.find(view);
   if (found != op_times_.end()) return found->second;
-  const auto time = price_of(spec, groups, bench_.machine()).duration;
+  SimTime time = 0;
+  if (group == nullptr) {
+    time = price_of(spec, {}, bench_.machine()).duration;
+  } else {
+    auto bound = spec;
+    bound.group = 0;
+    time = price_of(bound, {*group}, bench_.machine()).duration;
+  }
   op_times_.emplace(OpKey{spec, view.stride, view.size}, time);
   return time;
+}
+
+void Pricer::append(const core::BodyOp& op, const std::vector<core::CommGroup>& groups, PricedChain& out) {
+  const auto index = static_cast<std::uint32_t>(out.durations.size());
+  out.ops.push_back({index | mark_of(op.scope), op.recompute, op.overlaps_next});
+  const auto* group = op.scope == core::Scope::none ? nullptr : &groups[static_cast<std::size_t>(op.scope) - 1];
+  out.durations.push_back(op_time(op.spec, group));
 }
 
 PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::ParallelPlan& plan) {
@@ -88,37 +99,52 @@ PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::P
   const auto ops = core::ops_of(body, part);
   out.ops.reserve(ops.size());
   out.durations.reserve(ops.size());
-  for (const auto* op : ops) {
-    const auto index = static_cast<std::uint32_t>(out.durations.size());
-    out.ops.push_back({index | mark_of(op->scope), op->recompute, op->overlaps_next});
-    if (op->scope == core::Scope::none) {
-      out.durations.push_back(op_time(op->spec, groups));
-      continue;
-    }
-    auto spec = op->spec;
-    spec.group = static_cast<std::int16_t>(static_cast<int>(op->scope) - 1);
-    out.durations.push_back(op_time(spec, groups));
-  }
+  for (const auto* op : ops) append(*op, groups, out);
   return out;
 }
 
-// Time of a part's operations, the host's launches included, and of the kernels in it.
-PartTime Pricer::part_time(const core::Body& body, Part part, const core::Framework& framework, const core::ParallelPlan& plan) {
-  const auto priced = price_chain(body, part, plan);
-  const auto gpu = chain_time(priced.ops, priced.durations, experts_slowdown(plan.dispatch, bench_.curves()));
-  SimTime kernels = 0, experts = 0;
-  const auto ops = core::ops_of(body, part);
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i]->scope == core::Scope::none) kernels += priced.durations[i];
-    if (ops[i]->scope == core::Scope::expert) experts += priced.durations[i];
-  }
+// Times of a body's parts: of each the operations, the host's launches included, and the kernels in it. The parts of a split
+// backward have their operations from the whole one. `forward`: the forward's time where it is known, which recompute does not
+// change.
+PartTimes Pricer::part_times(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
+                             const PartTime* forward) {
+  const auto groups = groups_of(plan);
   const auto host = core::to_sim_time(framework.host(plan.graphs));
-  return {std::max(gpu, static_cast<SimTime>(ops.size()) * host), kernels, experts};
+  const auto slowdown = experts_slowdown(plan.dispatch, bench_.curves());
+  PartTimes out;
+  const auto time_of = [&](const std::vector<core::BodyOp>& ops, Part part) {
+    chain_part_.clear();
+    PartTime time;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (part == Part::input_gradient && ops[i].weight_gradient) continue;
+      if (part == Part::weight_gradient && !ops[i].weight_gradient) continue;
+      chain_part_.push_back(chain_.ops[i]);
+      if (ops[i].scope == core::Scope::none) time.kernels += chain_.durations[i];
+      if (ops[i].scope == core::Scope::expert) time.experts += chain_.durations[i];
+    }
+    const auto gpu = chain_time(chain_part_, chain_.durations, slowdown);
+    time.time = std::max(gpu, static_cast<SimTime>(chain_part_.size()) * host);
+    out[index_of(part)] = time;
+  };
+  const auto price_all = [&](const std::vector<core::BodyOp>& ops) {
+    chain_.ops.clear(), chain_.durations.clear();
+    for (const auto& op : ops) append(op, groups, chain_);
+  };
+  if (forward != nullptr) {
+    out[index_of(Part::forward)] = *forward;
+  } else {
+    price_all(body.forward);
+    time_of(body.forward, Part::forward);
+  }
+  price_all(body.backward);
+  for (const auto part : {Part::backward, Part::input_gradient, Part::weight_gradient}) time_of(body.backward, part);
+  return out;
 }
 
-BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan) {
+BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
+                        const PartTime* forward) {
   BodyPrice p;
-  for (const auto part : all_parts) p.parts[index_of(part)] = part_time(body, part, framework, plan);
+  p.parts = part_times(body, framework, plan, forward);
   p.memory = core::body_memory(body, framework);
   p.elements = body.elements();
   p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
@@ -185,9 +211,10 @@ const core::ModelBodies& Pricer::bodies_to_price(const core::ParallelPlan& plan,
 void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const BodiesKey& key, PricedBodies& out) {
   const auto& framework = setting_.framework_of(plan);
   const auto& bodies = bodies_to_price(plan, key);
+  const bool has_none = out.has_mode[index_of(Recompute::none)];
   std::uint32_t chain = 0;
   const auto one = [&](const core::Body& body) {
-    auto p = price(body, framework, plan);
+    auto p = price(body, framework, plan, nullptr);
     p.chain = chain++;
     return p;
   };
@@ -202,7 +229,12 @@ void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const Bo
   const auto modes = [&](const std::vector<core::Body>& all, std::vector<BodyModes>& prices) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       auto& p = prices[i][index_of(mode)];
-      p = price(core::with_recompute(all[i], mode, plan.modules_of(mode)), framework, plan);
+      if (mode == Recompute::none) {
+        p = price(all[i], framework, plan, nullptr);
+      } else {
+        const auto* forward = has_none ? &prices[i][index_of(Recompute::none)].parts[index_of(Part::forward)] : nullptr;
+        p = price(core::with_recompute(all[i], mode, plan.modules_of(mode)), framework, plan, forward);
+      }
       p.chain = chain + static_cast<std::uint32_t>(mode);
       chain += recompute_modes;
     }
