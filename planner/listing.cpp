@@ -7,6 +7,7 @@
 #include "core/io/json_writer.h"
 #include "core/model/block_kind.h"
 #include "core/model/model.h"
+#include "core/plan/plan.h"
 #include "core/plan/schedule.h"
 
 namespace planner {
@@ -47,12 +48,14 @@ std::string listing(const std::string& kind) {
   std::vector<std::string> names;
   if (kind == "schedules") {
     for (const auto* s : core::schedules::all()) names.emplace_back(s->name);
+  } else if (kind == "collectives") {
+    for (std::size_t i = 0; i < core::collectives_kinds; ++i) names.emplace_back(core::name_of(static_cast<core::Collectives>(i)));
   } else if (kind == "models" || kind == "gpus" || kind == "clusters" || kind == "recipes" || kind == "frameworks" ||
              kind == "nodes") {
     names = core::data_names(kind);
   } else {
     throw core::InputError(fmt::format(
-        "--list {}: not known; expected models, gpus, nodes, clusters, recipes, schedules or frameworks", kind));
+        "--list {}: not known; expected models, gpus, nodes, clusters, recipes, schedules, collectives or frameworks", kind));
   }
   std::string out;
   for (const auto& name : names) out += name + '\n';

@@ -241,6 +241,10 @@ class UnitSearch {
         continue;
       }
       const auto plan = space_.plan_of(unit_, *choice_, recompute[i]);
+      if (prunes(layout_bound(plan, partial))) {
+        result_.pruned += plans;
+        continue;
+      }
       if (partial) {
         choose_full(plan, order_ + static_cast<std::int64_t>(i));
       } else if (fits(plan)) {
@@ -249,6 +253,13 @@ class UnitSearch {
         settled = recompute[i].kind == Recompute::none && !unit_.plan.offload.activations;
       }
     }
+  }
+
+  // A lower bound of the time from the layout, before memory and traffic are looked at; of any number of recomputed layers where
+  // they are `partial`.
+  SimTime layout_bound(ParallelPlan plan, bool partial) {
+    if (partial) plan.recompute = Recompute::none, plan.recompute_modules = 0, plan.recompute_layers = 0;
+    return worker_.pricer.layout_bound(plan) + overhead(setting_, plan);
   }
 
   // Of full recompute on n layers the least n that fits; on all of them at last.
@@ -545,7 +556,7 @@ class Search {
 }  // namespace
 
 std::int64_t gpus_together(const simulator::Setting& setting) {
-  return std::max(setting.cluster.node.gpus, setting.cluster.node.nvlink_domain);
+  return setting.gpus_together();
 }
 
 SearchResult search(const simulator::Setting& setting,

@@ -242,12 +242,17 @@ void Space::walk_shardings(const ParallelPlan& legal) {
 
 void Space::walk_sharding(ParallelPlan plan, const Sharding& sharding) {
   plan.zero = sharding.zero;
+  // What "node" means depends on tp, ep and etp.
   if (q_.fixed.has_zero) plan.shard = q_.fixed.plan.shard;
+  plan.expert_shard = q_.fixed.plan.expert_shard;
+  core::complete_groups(q_.fixed, q_.gpus_per_node, plan);
   if (sharding.in_node) {
     const auto in_node = std::max<std::int64_t>(1, std::min(plan.replicas(), q_.gpus_per_node / plan.tp));
     if (in_node <= 1 || in_node >= plan.replicas() || plan.replicas() % in_node != 0 || has_experts_) return;
     plan.shard = {in_node, in_node, in_node};
   }
+  // Groups depend on degrees that the key of choices does not have.
+  if (const auto reason = why_not_sharded(plan)) return refuse("zero", *reason, plan);
   const auto key = key_of(plan);
   if (!choices_.contains(key)) add_choices(plan);
   for (const auto& [reason, entry] : illegal_choices_[key]) {
@@ -258,6 +263,13 @@ void Space::walk_sharding(ParallelPlan plan, const Sharding& sharding) {
   if (choices_[key].empty()) return;
   units_.push_back({plan, static_cast<std::int64_t>(units_.size())});
   searched_ += plans_of(units_.back());
+}
+
+std::optional<std::string> Space::why_not_sharded(const ParallelPlan& plan) const {
+  for (const auto* dimension : core::dimensions::all()) {
+    if (dimension->name == "zero") return dimension->why_not(*q_.model, plan, q_.seq);
+  }
+  CORE_ASSERT(false);
 }
 
 // What schedules and layouts are legal for depends on no other degree.

@@ -113,6 +113,7 @@ class Space {
   void walk_shardings(const core::ParallelPlan& plan);
   void walk_sharding(core::ParallelPlan plan, const Sharding& sharding);
   bool legal(const core::ParallelPlan& plan);
+  std::optional<std::string> why_not_sharded(const core::ParallelPlan& plan) const;
   void refuse(const std::string& dimension, const std::string& reason, const core::ParallelPlan& plan, std::int64_t count = 1);
   ChoiceKey key_of(const core::ParallelPlan& plan) const;
   void add_choices(const core::ParallelPlan& plan);

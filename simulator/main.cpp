@@ -109,7 +109,7 @@ int run(Options& options) {
     throw core::InputError(fmt::format("--plan: {}", *reason));
   }
   simulator::warn("simulate", setting.model.warnings, options.quiet);
-  simulator::warn("simulate", core::notes_on(plan), options.quiet);
+  simulator::warn("simulate", core::notes_on(plan, setting.gpus_together()), options.quiet);
 
   std::optional<core::ScheduleTable> given;
   if (!options.schedule_file.empty()) given = table_in(options.schedule_file, plan);

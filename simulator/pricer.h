@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -34,6 +35,8 @@ struct Setting {
   double data_stall_s = 0.0;  // a step waits for its data
   double checkpoint_s = 0.0;  // writing a checkpoint stops training, averaged over the steps between two
 
+  // GPUs of a node, or of the NVLink domain where it is larger.
+  std::int64_t gpus_together() const { return std::max(cluster.node.gpus, cluster.node.nvlink_domain); }
   const core::Framework& framework_of(const core::ParallelPlan& plan) const {
     const bool shares = plan.replicas() > 1 || plan.offload.optimizer || plan.offload.weights;
     return plan.zero >= 2 && shares ? sharded_framework : framework;
@@ -94,7 +97,8 @@ struct PairChains {
 struct PricedBodies {
   BodyPrice embedding, output;
   std::vector<BodyModes> kinds, high_kinds, mtp;  // by kind of layer; by module
-  std::array<bool, recompute_modes> has_mode{};   // of them, the modes that a plan has asked for
+  std::vector<BodyModes> kinds_again, high_kinds_again;  // of layers that run again with the same weights
+  std::array<bool, recompute_modes> has_mode{};   // of all of them, the modes that a plan has asked for
   double output_table = 0.0;
   double send_bytes = 0.0;
   std::unique_ptr<PairChains> chains;  // made when a schedule with pairs asks
@@ -143,6 +147,8 @@ class Pricer {
   // A lower bound of the makespan at cell grain: for each rank, the way of the first micro-batch to it, its own work,
   // the way of the last gradient from it, and the optimizer. Holds for any order of cells.
   core::SimTime lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const;
+  // A lower bound from the plan's layout alone, no higher than that one: what each rank computes, without any traffic.
+  core::SimTime layout_bound(const core::ParallelPlan& plan);
 
  private:
   // A stage's bodies in model order, like ones counted.
@@ -163,6 +169,7 @@ class Pricer {
     double bytes;
     core::OpKind kind;
     core::GroupShape group;
+    std::int64_t levels;
     auto operator<=>(const StateKey&) const = default;
   };
   // All that the bodies of a plan depend on.
@@ -207,11 +214,14 @@ class Pricer {
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);
   void price_mode(const core::ParallelPlan& plan, core::Recompute mode, const BodiesKey& key, PricedBodies& out);
   const core::ModelBodies& bodies_to_price(const core::ParallelPlan& plan, BodiesKey key);
-  BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan);
+  BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
+                  const PartTime* forward);
   PricedChain price_chain(const core::Body& body, core::Part part, const core::ParallelPlan& plan);
-  PartTime part_time(const core::Body& body, core::Part part, const core::Framework& framework, const core::ParallelPlan& plan);
+  PartTimes part_times(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
+                        const PartTime* forward);
   core::SimTime offload_time(const core::Body& body, core::Part part);
-  core::SimTime op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups);
+  void append(const core::BodyOp& op, const std::vector<core::CommGroup>& groups, PricedChain& out);
+  core::SimTime op_time(const core::OpSpec& spec, const core::CommGroup* group);
   void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
   void bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const;
   CommTimes times_of(const core::StateOps& ops);
@@ -233,6 +243,8 @@ class Pricer {
   std::unordered_map<OpKey, core::SimTime, OpHash, OpEqual> op_times_;
   std::map<StateKey, core::SimTime> state_times_;
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;
+  PricedChain chain_;                      // of the body that is priced
+  std::vector<core::ChainOp> chain_part_;  // of chain_
   std::vector<Stage> stages_;
   std::vector<const BodyPrice*> expanded_;
   std::vector<core::CellMemory> cells_;

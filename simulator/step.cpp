@@ -187,7 +187,7 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   report.shares = origin_shares(report.operations);
   if (detail == Detail::depth) report.critical = critical_path(ran);
   fill_groups(step.graph, bench, report);
-  report.notes = core::notes_on(plan);
+  report.notes = core::notes_on(plan, setting.gpus_together());
   return step;
 }
 

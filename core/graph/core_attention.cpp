@@ -71,7 +71,9 @@ void write_all_gather(BodyWriter& writer, const CoreAttention& a, const BodyCont
 
 void write_ulysses(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
   const double tokens = context.tokens() * context.recipe->activation_bytes;
-  const double inputs = tokens * (a.q_width() + a.kv_width()), output = tokens * a.out_width();
+  // Fewer key-value heads than ranks: each is sent to all ranks whose queries meet it.
+  const double copies = std::max(1.0, static_cast<double>(context.cp) / static_cast<double>(a.kv_heads));
+  const double inputs = tokens * (a.q_width() + copies * a.kv_width()), output = tokens * a.out_width();
   const bool forward = direction == Direction::forward;
   writer.collective(Scope::context, OpKind::all_to_all, "cp_all_to_all", direction, forward ? inputs : output);
   writer.op(kernel_of(a, context, direction), modules::core_attention);

@@ -26,7 +26,8 @@ struct CoreAttention {
 //               gradients too: twice the bytes
 //   all_gather  keys and values are gathered before the kernel, their gradients scattered after it (Llama 3,
 //               arXiv 2407.21783, section 3.3.2); the gathered ones are not kept
-//   ulysses     all-to-all from sequence to heads before, and back after (DeepSpeed-Ulysses, arXiv 2309.14509)
+//   ulysses     all-to-all from sequence to heads before, and back after (DeepSpeed-Ulysses, arXiv 2309.14509); key-value heads
+//               fewer than ranks are copied to each that needs one
 // Balanced, each rank has an early and a late part of the sequence, so that causal work is equal; unbalanced, the last rank
 // is written.
 void write_core_attention(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction);

@@ -37,12 +37,14 @@ OpSpec spec_of(const StateOp& op, std::string_view format, std::int16_t group) {
   spec.name = op.name;
   spec.format = format_of(format);
   spec.bytes = Bytes{op.bytes};
+  spec.k = op.levels;
   spec.group = is_collective(op.kind) ? group : std::int16_t{-1};
   return spec;
 }
 
-void StateOps::add(const StateOp& op) {
+void StateOps::add(StateOp op) {
   if ((is_collective(op.kind) && op.group.size == 1) || op.bytes <= 0.0) return;
+  if (op.kind == OpKind::all_gather || op.kind == OpKind::reduce_scatter) op.levels = levels_;
   CORE_ASSERT(count_ < ops_.size());
   ops_[count_++] = op;
 }
@@ -58,6 +60,7 @@ StateTraffic::StateTraffic(const ParallelPlan& plan, const Recipe& recipe)
       weight_bytes_(recipe.weight_bytes),
       gradient_bytes_(recipe.gradient_bytes),
       offload_(plan.offload),
+      collectives_(plan.collectives),
       overlap_parameters_(plan.overlap_parameters) {}
 
 std::array<StateTraffic::Class, 2> StateTraffic::classes(const StateElements& n) const {
@@ -72,7 +75,7 @@ StateOp to_device(std::string_view name, double bytes) { return {OpKind::copy_to
 }  // namespace
 
 StateOps StateTraffic::unit_gather(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) {
     if (offload_.weights) ops.add(to_device("weights_to_device", part(weight_bytes_ * c.elements, c.sizes.parameters)));
     ops.add({OpKind::all_gather, c.is_experts ? "expert_parameter_all_gather" : "parameter_all_gather",
@@ -88,13 +91,13 @@ StateOp StateTraffic::updated_gather_of(const Class& c) const {
 }
 
 StateOps StateTraffic::updated_gather(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) ops.add(updated_gather_of(c));
   return ops;
 }
 
 StateOps StateTraffic::after_optimizer(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) {
     const auto p = c.sizes.parameters, o = c.sizes.optimizer;
     const bool on_host = offload_.weights && o == p;
@@ -110,7 +113,7 @@ StateOps StateTraffic::after_optimizer(const StateElements& n) const {
 }
 
 StateOps StateTraffic::reduce_each(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) {
     ops.add({OpKind::reduce_scatter, c.is_experts ? "expert_gradient_reduce_scatter" : "gradient_reduce_scatter",
              reduce_bytes_ * c.elements, {c.stride, c.sizes.gradients}});
@@ -120,7 +123,7 @@ StateOps StateTraffic::reduce_each(const StateElements& n) const {
 }
 
 StateOps StateTraffic::reduce_last(const StateElements& n) const {
-  StateOps ops;
+  StateOps ops(collectives_);
   for (const auto& c : classes(n)) {
     const auto g = c.sizes.gradients, o = c.sizes.optimizer;
     ops.add({OpKind::reduce_scatter, c.is_experts ? "expert_gradient_reduce_scatter" : "gradient_reduce_scatter",

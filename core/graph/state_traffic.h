@@ -26,19 +26,22 @@ struct StateOp {
   std::string_view name;
   double bytes = 0.0;  // as OpKind counts them
   GroupShape group;
+  std::int64_t levels = 0;  // all_gather, reduce_scatter: OpSpec::k
 };
 // The operation of a graph, or as it is priced; `group` is its group's index there, for collectives.
 OpSpec spec_of(const StateOp& op, std::string_view format, std::int16_t group);
 
 class StateOps {
  public:
-  void add(const StateOp& op);
+  explicit StateOps(Collectives collectives = Collectives::flat) : levels_(static_cast<std::int64_t>(collectives)) {}
+  void add(StateOp op);
   const StateOp* begin() const { return ops_.data(); }
   const StateOp* end() const { return ops_.data() + count_; }
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
  private:
+  std::int64_t levels_;
   std::array<StateOp, 8> ops_;
   std::size_t count_ = 0;
 };
@@ -115,6 +118,7 @@ class StateTraffic {
   std::int64_t stride_, expert_stride_;
   double gather_bytes_, reduce_bytes_, weight_bytes_, gradient_bytes_;
   Offload offload_;
+  Collectives collectives_;
   bool overlap_parameters_;
 };
 

@@ -187,6 +187,7 @@ void run_again(StepWork& work, std::size_t stage, std::int64_t loops) {
     for (const auto layer : layers) {
       auto again = work.bodies[layer];
       again.parameters = again.gemm_parameters = again.expert_parameters = again.expert_gemm_parameters = 0.0;
+      again.newton_schulz = 0.0;
       bodies.push_back(Bodies(work).index(work.body_names[layer] + "/again", again));
     }
   }
@@ -194,9 +195,11 @@ void run_again(StepWork& work, std::size_t stage, std::int64_t loops) {
 
 }  // namespace
 
-// A V brings the last stage back to the first rank, and both ways each end has the first and the last.
+// A V brings the last stage back to the first rank, and both ways each end has the first and the last. Modules of multi-token
+// prediction look the next token up beside the output layer (DeepSeek-V3, arXiv 2412.19437, section 2.2: the embedding is
+// shared with the main model), so that an untied model has a copy too.
 bool tied_copy(const ModelSpec& model, const ParallelPlan& plan, Placement placement) {
-  return model.tied_embeddings && plan.pp > 1 && placement == Placement::loop;
+  return (model.tied_embeddings || !model.mtp.empty()) && plan.pp > 1 && placement == Placement::loop;
 }
 
 std::int64_t padded_vocab(std::int64_t vocab, const BodyContext& context) {
@@ -345,7 +348,8 @@ StepWork step_work(const ModelSpec& model,
     }
     run_again(work, s, model.loops);
   }
-  // Tied on one stage: the table is the embedding's. On two: the last holds a copy, kept equal by an all-reduce.
+  // Shared on one stage: the table is the embedding's. On two: the last holds a copy, of the size of the output layer's own,
+  // kept equal by an all-reduce.
   Body output = bodies.output;
   if (work.tied_copy) {
     output.parameters += bodies.output_table;

@@ -24,7 +24,7 @@ struct ModelBodies {
   double output_table = 0.0;    // elements of the output layer's table on a rank (a copy of the embedding when tied)
 };
 
-// Whether a tied table has a copy on another pipeline rank than the embedding's.
+// Whether the embedding has a copy on the last pipeline rank: for a tied output layer, or for multi-token prediction.
 bool tied_copy(const ModelSpec& model, const ParallelPlan& plan, Placement placement);
 
 BodyContext body_context(const ParallelPlan& plan,
@@ -63,7 +63,7 @@ struct StepWork {
   Framework framework;
   std::string model;
   std::int64_t hidden = 0, seq = 0;
-  bool tied_copy = false;            // the last stage holds a copy of the embedding table (tied, pp > 1)
+  bool tied_copy = false;            // the last stage holds a copy of the embedding table (function tied_copy)
   double tied_parameters = 0.0;      // elements of it on a rank
   std::vector<Body> bodies;          // distinct, recompute applied
   std::vector<std::string> body_names;

@@ -41,6 +41,11 @@ ParallelPlan complete_plan(const PlanText& text,
   if (!text.has_layout) {
     plan.layout = model.layers() % plan.stages() == 0 ? Layout::even : Layout::slots;
   }
+  complete_groups(text, gpus_per_node, plan);
+  return plan;
+}
+
+void complete_groups(const PlanText& text, std::int64_t gpus_per_node, ParallelPlan& plan) {
   resolve(plan.shard.parameters, text.node.parameters, plan.tp, plan.replicas(), gpus_per_node);
   resolve(plan.shard.gradients, text.node.gradients, plan.tp, plan.replicas(), gpus_per_node);
   resolve(plan.shard.optimizer, text.node.optimizer, plan.tp, plan.replicas(), gpus_per_node);
@@ -52,7 +57,6 @@ ParallelPlan complete_plan(const PlanText& text,
     resolve(plan.expert_shard.optimizer, text.expert_node.optimizer, stride, replicas, gpus_per_node);
     normalise(plan.expert_shard, replicas);
   }
-  return plan;
 }
 
 std::vector<std::int64_t> layers_of_stages(const ParallelPlan& plan, std::int64_t layers) {
@@ -92,7 +96,41 @@ std::optional<std::string> why_not(const ModelSpec& model,
   return schedule->why_not(plan.pp, plan.vpp, plan.micro_batches());
 }
 
-std::vector<std::string> notes_on(const ParallelPlan& plan) {
+namespace {
+
+// Whether states are gathered or scattered over ranks of which a node of so many GPUs has several, and not all. `stride`: from
+// one replica to the next. Groups as core/graph/state_traffic.h.
+bool crosses_nodes(int zero, const ShardGroups& groups, std::int64_t stride, std::int64_t replicas, std::int64_t gpus_per_node) {
+  const std::int64_t o = zero >= 1 ? groups.optimizer.value_or(replicas) : 1;
+  const std::int64_t g = zero >= 2 ? groups.gradients.value_or(replicas) : 1;
+  const std::int64_t p = zero >= 3 ? groups.parameters.value_or(replicas) : 1;
+  const auto crosses = [&](std::int64_t first, std::int64_t ranks) {
+    return ranks > 1 && first < gpus_per_node && first * ranks > gpus_per_node;
+  };
+  return crosses(stride, p) || crosses(stride, g) || crosses(stride * g, o / g) || crosses(stride * p, o / p);
+}
+
+std::optional<std::string> note_on_collectives(const ParallelPlan& plan, std::optional<std::int64_t> gpus_per_node) {
+  if (plan.collectives == Collectives::flat) return std::nullopt;
+  const auto experts = plan.zero_of_experts();
+  if (plan.zero == 0 && experts == 0) {
+    return fmt::format("collectives={} does nothing at zero=0: no states are gathered or scattered", name_of(plan.collectives));
+  }
+  if (!gpus_per_node) return std::nullopt;
+  // A plan with ep=1 does not say whether the model has experts.
+  const bool of_experts = plan.ep * plan.etp > 1 || plan.expert_zero;
+  const auto& expert_groups = plan.expert_zero ? plan.expert_shard : ShardGroups{};
+  if (crosses_nodes(plan.zero, plan.shard, plan.tp, plan.replicas(), *gpus_per_node)) return std::nullopt;
+  if (of_experts && crosses_nodes(experts, expert_groups, plan.ep * plan.etp, plan.expert_replicas(), *gpus_per_node)) {
+    return std::nullopt;
+  }
+  return fmt::format("collectives={} does nothing: no group of {} states has several ranks in each of several nodes of {} GPUs",
+                     name_of(plan.collectives), of_experts ? "shared" : "dense", *gpus_per_node);
+}
+
+}  // namespace
+
+std::vector<std::string> notes_on(const ParallelPlan& plan, std::optional<std::int64_t> gpus_per_node) {
   std::vector<std::string> notes;
   if (plan.sp && plan.tp == 1) notes.emplace_back("sp does nothing at tp=1");
   if (plan.zero > 0 && plan.replicas() == 1 && plan.expert_replicas() == 1 && !plan.offload.any()) {
@@ -101,6 +139,7 @@ std::vector<std::string> notes_on(const ParallelPlan& plan) {
   if (plan.recompute_layers > 0 && plan.recompute != Recompute::full) {
     notes.emplace_back("a number of layers to recompute does nothing without recompute=full");
   }
+  if (auto note = note_on_collectives(plan, gpus_per_node)) notes.push_back(std::move(*note));
   return notes;
 }
 

@@ -52,6 +52,13 @@ struct Offload {
 
 // How experts' tokens travel: NCCL's all-to-all, or one-sided copies (DeepEP, NVSHMEM) that take fewer SMs and less latency.
 enum class Dispatch : std::uint8_t { nccl, one_sided };
+// How gathers and scatters of sharded states pass groups that have several ranks in each of several nodes: flat, one ring
+// through all (NCCL); hierarchical, between nodes and then inside them (ZeRO++, arXiv 2306.10209); overlapping, both at once
+// (PaRO, arXiv 2310.06003).
+enum class Collectives : std::uint8_t { flat, hierarchical, overlapping };
+inline constexpr std::size_t collectives_kinds = 3;
+std::string_view name_of(Collectives collectives);
+
 // The loss: unfused keeps the logits in fp32; fused keeps them in 16 bits and rereads them; linear never forms them whole
 // (fused linear cross-entropy).
 enum class Loss : std::uint8_t { unfused, fused, linear };
@@ -70,7 +77,7 @@ enum class CudaGraphs : std::uint8_t { none, layers };
 // layers=7/8/8/7 lists them; overlap is both, gradients, parameters or none, and tensor and experts joined with +;
 // shard=p:8,g:8,o:all gives the groups of the states that are shared out (none, node, all or a number of ranks), and
 // expert-shard those of the experts; offload joins optimizer, weights and activations with +.
-// Said only where not the default: dispatch=one-sided, loss=fused|linear, graphs=layers, sync=post.
+// Said only where not the default: dispatch=one-sided, collectives=hierarchical|overlapping, loss=fused|linear, graphs=layers, sync=post.
 struct ParallelPlan {
   std::int64_t tp = 1;
   bool sp = false;
@@ -96,6 +103,7 @@ struct ParallelPlan {
   bool overlap_experts = false;  // experts' all-to-alls beside the shared expert
   Offload offload;
   Dispatch dispatch = Dispatch::nccl;
+  Collectives collectives = Collectives::flat;
   Loss loss = Loss::unfused;
   CudaGraphs graphs = CudaGraphs::none;
   bool post_validation = false;  // the optimizer does not wait for the global gradient norm (arXiv 2401.10241, section 4)
@@ -148,13 +156,18 @@ PlanText parse_plan(std::string_view text, std::string_view what);
 ParallelPlan complete_plan(const PlanText& text, const ModelSpec& model, std::int64_t gpus, std::int64_t global_batch,
                            std::int64_t gpus_per_node = 8);
 
+// The part of it that depends on the degrees alone: groups given as "node" become a number of ranks of `plan`, groups of all
+// replicas "all". Groups that are in `plan` are those of the text.
+void complete_groups(const PlanText& text, std::int64_t gpus_per_node, ParallelPlan& plan);
+
 // Layers of each virtual stage, in model order; sums to the model's layers. Requires a legal layout.
 std::vector<std::int64_t> layers_of_stages(const ParallelPlan& plan, std::int64_t layers);
 
 // Why the plan cannot run, one sentence that names both numbers ("24 heads do not divide by tp=16"), or nothing.
 std::optional<std::string> why_not(const ModelSpec& model, const ParallelPlan& plan, std::int64_t gpus, std::int64_t seq);
 
-// Settings that are legal and do nothing ("sp does nothing at tp=1").
-std::vector<std::string> notes_on(const ParallelPlan& plan);
+// Settings that are legal and do nothing ("sp does nothing at tp=1"); where the GPUs of a node are known, those too that do
+// nothing there.
+std::vector<std::string> notes_on(const ParallelPlan& plan, std::optional<std::int64_t> gpus_per_node = {});
 
 }  // namespace core

@@ -29,10 +29,10 @@ constexpr std::array<NamedModule, 6> named_modules = {{{"core_attention", module
                                                        {"mlp", modules::mlp},
                                                        {"moe", modules::moe}}};
 
-constexpr std::array<std::string_view, 24> keys = {
+constexpr std::array<std::string_view, 25> keys = {
     "tp",          "sp",           "cp", "pp",  "vpp",      "ep",        "etp",    "dp",      "zero",    "shard",
     "expert-zero", "expert-shard", "mb", "gbs", "schedule", "recompute", "layers", "overlap", "offload", "dispatch",
-    "loss",        "graphs",       "sync", "recipe"};
+    "collectives", "loss",        "graphs",       "sync", "recipe"};
 
 struct Word {
   std::string_view key, value;
@@ -140,6 +140,7 @@ class Reader {
     else if (key == "layers") read_layers();
     else if (key == "overlap") read_overlap();
     else if (key == "dispatch") plan_.dispatch = choice({"nccl", "one-sided"}) == 0 ? Dispatch::nccl : Dispatch::one_sided;
+    else if (key == "collectives") read_collectives();
     else if (key == "loss") plan_.loss = static_cast<Loss>(choice({"unfused", "fused", "linear"}));
     else if (key == "graphs") plan_.graphs = choice({"none", "layers"}) == 0 ? CudaGraphs::none : CudaGraphs::layers;
     else if (key == "sync") plan_.post_validation = choice({"before", "post"}) == 1;
@@ -176,6 +177,10 @@ class Reader {
   void read_sp() {
     if (word_.has_value) plan_.sp = ranged(word_.value, 0, 1) == 1;
     else plan_.sp = true;
+  }
+  void read_collectives() {
+    plan_.collectives = static_cast<Collectives>(
+        choice({name_of(Collectives::flat), name_of(Collectives::hierarchical), name_of(Collectives::overlapping)}));
   }
   void read_cp() {
     constexpr std::string_view expected = "a number of ranks, and how: 4, 4:ring, 4:all-gather, 4:ulysses, 4:ring:unbalanced";
@@ -344,6 +349,7 @@ std::string rest_text(const ParallelPlan& plan) {
   std::string text;
   if (plan.expert_zero) text += " " + shard_text("expert-shard", "expert-zero", *plan.expert_zero, plan.expert_shard);
   if (plan.dispatch == Dispatch::one_sided) text += " dispatch=one-sided";
+  if (plan.collectives != Collectives::flat) text += fmt::format(" collectives={}", name_of(plan.collectives));
   if (plan.loss != Loss::unfused) text += plan.loss == Loss::fused ? " loss=fused" : " loss=linear";
   if (plan.graphs == CudaGraphs::layers) text += " graphs=layers";
   if (plan.post_validation) text += " sync=post";
@@ -375,6 +381,15 @@ std::string_view name_of(ContextParallel kind) {
     case ContextParallel::ring: return "ring";
     case ContextParallel::all_gather: return "all-gather";
     case ContextParallel::ulysses: return "ulysses";
+  }
+  CORE_ASSERT(false);
+}
+
+std::string_view name_of(Collectives collectives) {
+  switch (collectives) {
+    case Collectives::flat: return "flat";
+    case Collectives::hierarchical: return "hierarchical";
+    case Collectives::overlapping: return "overlapping";
   }
   CORE_ASSERT(false);
 }

@@ -40,6 +40,15 @@ std::uint32_t mark_of(core::Scope scope) {
   CORE_ASSERT(false);
 }
 
+// Layers that run again: their weights count once.
+void copy_without_weights(const std::vector<BodyModes>& kinds, std::size_t mode, std::vector<BodyModes>& again) {
+  again.resize(kinds.size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    auto& body = again[i][mode] = kinds[i][mode];
+    body.elements = body.gemm = {}, body.newton_schulz = 0.0;
+  }
+}
+
 }  // namespace
 
 Bench::Bench(const Setting& setting)
@@ -59,18 +68,29 @@ std::size_t Pricer::OpHash::operator()(const OpView& view) const {
   return hash;
 }
 
-SimTime Pricer::op_time(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups) {
+// Of a collective, with the group it runs in; groups of other plans have other sizes, so they are part of the key.
+SimTime Pricer::op_time(const core::OpSpec& spec, const core::CommGroup* group) {
   OpView view{&spec};
-  if (spec.group >= 0) {
-    // Groups of other plans have other sizes: they are part of the key.
-    const auto& group = groups[static_cast<std::size_t>(spec.group)];
-    view.stride = group.stride, view.size = group.size;
-  }
+  if (group != nullptr) view.stride = group->stride, view.size = group->size;
   const auto found = op_times_.find(view);
   if (found != op_times_.end()) return found->second;
-  const auto time = price_of(spec, groups, bench_.machine()).duration;
+  SimTime time = 0;
+  if (group == nullptr) {
+    time = price_of(spec, {}, bench_.machine()).duration;
+  } else {
+    auto bound = spec;
+    bound.group = 0;
+    time = price_of(bound, {*group}, bench_.machine()).duration;
+  }
   op_times_.emplace(OpKey{spec, view.stride, view.size}, time);
   return time;
+}
+
+void Pricer::append(const core::BodyOp& op, const std::vector<core::CommGroup>& groups, PricedChain& out) {
+  const auto index = static_cast<std::uint32_t>(out.durations.size());
+  out.ops.push_back({index | mark_of(op.scope), op.recompute, op.overlaps_next});
+  const auto* group = op.scope == core::Scope::none ? nullptr : &groups[static_cast<std::size_t>(op.scope) - 1];
+  out.durations.push_back(op_time(op.spec, group));
 }
 
 PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::ParallelPlan& plan) {
@@ -79,32 +99,46 @@ PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::P
   const auto ops = core::ops_of(body, part);
   out.ops.reserve(ops.size());
   out.durations.reserve(ops.size());
-  for (const auto* op : ops) {
-    const auto index = static_cast<std::uint32_t>(out.durations.size());
-    out.ops.push_back({index | mark_of(op->scope), op->recompute, op->overlaps_next});
-    if (op->scope == core::Scope::none) {
-      out.durations.push_back(op_time(op->spec, groups));
-      continue;
-    }
-    auto spec = op->spec;
-    spec.group = static_cast<std::int16_t>(static_cast<int>(op->scope) - 1);
-    out.durations.push_back(op_time(spec, groups));
-  }
+  for (const auto* op : ops) append(*op, groups, out);
   return out;
 }
 
-// Time of a part's operations, the host's launches included, and of the kernels in it.
-PartTime Pricer::part_time(const core::Body& body, Part part, const core::Framework& framework, const core::ParallelPlan& plan) {
-  const auto priced = price_chain(body, part, plan);
-  const auto gpu = chain_time(priced.ops, priced.durations, experts_slowdown(plan.dispatch, bench_.curves()));
-  SimTime kernels = 0, experts = 0;
-  const auto ops = core::ops_of(body, part);
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i]->scope == core::Scope::none) kernels += priced.durations[i];
-    if (ops[i]->scope == core::Scope::expert) experts += priced.durations[i];
-  }
+// Times of a body's parts: of each the operations, the host's launches included, and the kernels in it. The parts of a split
+// backward have their operations from the whole one. `forward`: the forward's time where it is known, which recompute does not
+// change.
+PartTimes Pricer::part_times(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
+                             const PartTime* forward) {
+  const auto groups = groups_of(plan);
   const auto host = core::to_sim_time(framework.host(plan.graphs));
-  return {std::max({gpu, static_cast<SimTime>(ops.size()) * host, offload_time(body, part)}), kernels, experts};
+  const auto slowdown = experts_slowdown(plan.dispatch, bench_.curves());
+  PartTimes out;
+  const auto time_of = [&](const std::vector<core::BodyOp>& ops, Part part) {
+    chain_part_.clear();
+    PartTime time;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (part == Part::input_gradient && ops[i].weight_gradient) continue;
+      if (part == Part::weight_gradient && !ops[i].weight_gradient) continue;
+      chain_part_.push_back(chain_.ops[i]);
+      if (ops[i].scope == core::Scope::none) time.kernels += chain_.durations[i];
+      if (ops[i].scope == core::Scope::expert) time.experts += chain_.durations[i];
+    }
+    const auto gpu = chain_time(chain_part_, chain_.durations, slowdown);
+    time.time = std::max({gpu, static_cast<SimTime>(chain_part_.size()) * host, offload_time(body, part)});
+    out[index_of(part)] = time;
+  };
+  const auto price_all = [&](const std::vector<core::BodyOp>& ops) {
+    chain_.ops.clear(), chain_.durations.clear();
+    for (const auto& op : ops) append(op, groups, chain_);
+  };
+  if (forward != nullptr) {
+    out[index_of(Part::forward)] = *forward;
+  } else {
+    price_all(body.forward);
+    time_of(body.forward, Part::forward);
+  }
+  price_all(body.backward);
+  for (const auto part : {Part::backward, Part::input_gradient, Part::weight_gradient}) time_of(body.backward, part);
+  return out;
 }
 
 // Of the copy beside a part of a body, as core/graph/graph_writer.cpp has it.
@@ -113,12 +147,13 @@ SimTime Pricer::offload_time(const core::Body& body, Part part) {
   core::OpSpec spec;
   spec.kind = part == Part::forward ? core::OpKind::copy_to_host : core::OpKind::copy_to_device;
   spec.bytes = body.offloaded;
-  return op_time(spec, {});
+  return op_time(spec, nullptr);
 }
 
-BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan) {
+BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
+                        const PartTime* forward) {
   BodyPrice p;
-  for (const auto part : all_parts) p.parts[index_of(part)] = part_time(body, part, framework, plan);
+  p.parts = part_times(body, framework, plan, forward);
   p.memory = core::body_memory(body, framework);
   p.elements = body.elements();
   p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
@@ -186,9 +221,10 @@ const core::ModelBodies& Pricer::bodies_to_price(const core::ParallelPlan& plan,
 void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const BodiesKey& key, PricedBodies& out) {
   const auto& framework = setting_.framework_of(plan);
   const auto& bodies = bodies_to_price(plan, key);
+  const bool has_none = out.has_mode[index_of(Recompute::none)];
   std::uint32_t chain = 0;
   const auto one = [&](const core::Body& body) {
-    auto p = price(body, framework, plan);
+    auto p = price(body, framework, plan, nullptr);
     p.chain = chain++;
     return p;
   };
@@ -203,7 +239,10 @@ void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const Bo
   const auto modes = [&](const std::vector<core::Body>& all, std::vector<BodyModes>& prices) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       auto& p = prices[i][index_of(mode)];
-      p = price(core::layer_body(all[i], mode, plan), framework, plan);
+      // Recompute changes what a forward copies to the host, and nothing else of it.
+      const bool known = has_none && mode != Recompute::none && !plan.offload.activations;
+      const auto* forward = known ? &prices[i][index_of(Recompute::none)].parts[index_of(Part::forward)] : nullptr;
+      p = price(core::layer_body(all[i], mode, plan), framework, plan, forward);
       p.chain = chain + static_cast<std::uint32_t>(mode);
       chain += recompute_modes;
     }
@@ -211,6 +250,10 @@ void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const Bo
   modes(bodies.kinds, out.kinds);
   modes(bodies.high_kinds, out.high_kinds);
   modes(bodies.mtp, out.mtp);
+  if (setting_.model.loops > 1) {
+    copy_without_weights(out.kinds, index_of(mode), out.kinds_again);
+    copy_without_weights(out.high_kinds, index_of(mode), out.high_kinds_again);
+  }
   out.has_mode[index_of(mode)] = true;
 }
 
@@ -224,15 +267,21 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
     auto& stage = stages_[s];
     stage.runs.clear();
     if (s == 0) stage.add(&bodies.embedding);
-    if (bodies.kinds.size() == 1 && bodies.high_kinds.empty()) {
-      add_alike(plan, bodies.kinds.front(), layers[s], stage.runs);
-    } else {
+    for (std::int64_t loop = 0; loop < setting_.model.loops; ++loop) {
+      const auto& kinds = loop == 0 ? bodies.kinds : bodies.kinds_again;
+      const auto& high_kinds = loop == 0 ? bodies.high_kinds : bodies.high_kinds_again;
+      if (kinds.size() == 1 && high_kinds.empty()) {
+        add_alike(plan, kinds.front(), layers[s], stage.runs);
+        continue;
+      }
       for (std::int64_t i = 0; i < layers[s]; ++i) {
-        const auto kind = setting_.model.layer_kind[layer];
-        const bool high = setting_.recipe.keeps_high(static_cast<std::int64_t>(layer++), setting_.model.layers());
-        stage.add(&(high ? bodies.high_kinds : bodies.kinds)[kind][index_of(plan.recompute_of_layer(i))]);
+        const auto at = layer + static_cast<std::size_t>(i);
+        const auto kind = setting_.model.layer_kind[at];
+        const bool high = setting_.recipe.keeps_high(static_cast<std::int64_t>(at), setting_.model.layers());
+        stage.add(&(high ? high_kinds : kinds)[kind][index_of(plan.recompute_of_layer(i))]);
       }
     }
+    layer += static_cast<std::size_t>(layers[s]);
     if (s + 1 != stages_.size()) continue;
     stage.add(&output_);
     for (const auto& module : bodies.mtp) stage.add(&module[index_of(plan.recompute_after_output())]);

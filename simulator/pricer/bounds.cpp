@@ -94,6 +94,37 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
   return bound + (plan.post_validation ? 0 : times.norm + slowest_optimizer);
 }
 
+SimTime Pricer::layout_bound(const core::ParallelPlan& plan) {
+  const auto& schedule = schedule_of(plan);
+  lay_out(plan, priced(plan));
+  const bool both_ways = schedule.placement == core::Placement::both_ways;
+  const bool plain = schedule.placement == core::Placement::loop && !schedule.splits_backward && !schedule.pairs;
+  const auto visits = both_ways ? plan.micro_batches() / 2 : plan.micro_batches();
+  const auto rates = overlap_rates(experts_slowdown(plan.dispatch, bench_.curves()), 1.0);
+  SimTime before = 0, after = 0, bound = 0;
+  for (std::int64_t r = 0; r < plan.pp; ++r) {
+    SimTime alone = 0;
+    PartTime both;
+    for (const auto stage : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r)) {
+      const auto s = static_cast<std::size_t>(stage);
+      const auto f = stage_time(s, Part::forward), b = stage_time(s, Part::backward);
+      const auto split = stage_time(s, Part::input_gradient).time + stage_time(s, Part::weight_gradient).time;
+      alone += f.time + (schedule.splits_backward ? std::min(b.time, split) : b.time);
+      both += f;
+      both += b;
+    }
+    const auto paired = schedule.pairs ? least_beside(both.kernels, both.experts, rates) : alone;
+    const auto work = visits * std::min(alone, paired);
+    bound = std::max(bound, work);
+    if (schedule.pairs || both_ways) continue;
+    // The first stages' way to the rank, and for whole backwards the way back.
+    bound = std::max(bound, before + work + (plain ? after : 0));
+    before += stage_time(static_cast<std::size_t>(r), Part::forward).time;
+    after += stage_time(static_cast<std::size_t>(r), Part::backward).time;
+  }
+  return bound;
+}
+
 // In a pair the kernels of both run one after another, and so do their all-to-alls, each at best beside the other.
 void Pricer::bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const {
   const auto& schedule = schedule_of(plan);
@@ -148,7 +179,7 @@ Pricer::WorkBound Pricer::work_bound(const core::ParallelPlan& plan) {
     const auto kind = setting_.model.layer_kind[static_cast<std::size_t>(i)];
     const bool high = setting_.recipe.keeps_high(i, setting_.model.layers());
     const auto& layer = (high ? bodies.high_kinds : bodies.kinds)[kind];
-    either ? add(least_of(layer)) : add(layer[mode]);
+    for (std::int64_t loop = 0; loop < setting_.model.loops; ++loop) either ? add(least_of(layer)) : add(layer[mode]);
   }
   for (const auto& module : bodies.mtp) either ? add(least_of(module)) : add(module[mode]);
   const auto both = [](const BodyPrice& body) {

@@ -12,12 +12,13 @@ using core::Part;
 using core::SimTime;
 
 SimTime Pricer::state_time(const core::StateOp& op) {
-  const auto [found, added] = state_times_.try_emplace({op.bytes, op.kind, op.group}, 0);
+  const auto [found, added] = state_times_.try_emplace({op.bytes, op.kind, op.group, op.levels}, 0);
   if (added && core::is_copy(op.kind)) {
     found->second = price_of(core::spec_of(op, setting_.recipe.compute_format, -1), {}, bench_.machine()).duration;
   } else if (added) {
     const auto links = bench_.topology().group(0, op.group.stride, op.group.size);
-    found->second = core::to_sim_time(collective_time(op.kind, core::Bytes{op.bytes}, links, bench_.curves()).cost.time);
+    const Collective collective{.kind = op.kind, .bytes = core::Bytes{op.bytes}, .levels = static_cast<Levels>(op.levels)};
+    found->second = core::to_sim_time(collective_time(collective, links, bench_.curves()).cost.time);
   }
   return found->second;
 }

@@ -304,5 +304,39 @@ TEST(Notes, SayWhatDoesNothing) {
   EXPECT_TRUE(has(notes_on(plans::plan("zero=1")).at(0), "zero=1 does nothing at dp=1"));
 }
 
+// Levels matter to gathers and scatters over several ranks in each of several nodes.
+TEST(Notes, SayWhereCollectivesHaveNoLevels) {
+  const auto note = [](const std::string& text) {
+    const auto notes = notes_on(plans::plan(text + " collectives=hierarchical"), 8);
+    return notes.empty() ? "none" : notes.back();
+  };
+  EXPECT_EQ(note("dp=16"), "collectives=hierarchical does nothing at zero=0: no states are gathered or scattered");
+  const std::string inside =
+      "collectives=hierarchical does nothing: no group of dense states has several ranks in each of several nodes of 8 GPUs";
+  EXPECT_EQ(note("dp=8 zero=3"), inside);              // one node
+  EXPECT_EQ(note("tp=8 dp=8 zero=1"), inside);         // one rank in each node
+  EXPECT_EQ(note("dp=16 shard=p:8,g:8,o:8"), inside);  // all-reduces alone go between nodes
+  EXPECT_EQ(note("dp=16 shard=p:8,g:8,o:all"), inside);  // 8 ranks inside, then one rank of each node
+  EXPECT_EQ(note("dp=16 zero=1"), "none");
+  EXPECT_EQ(note("tp=4 sp dp=4 zero=1"), "none");
+  EXPECT_EQ(note("dp=16 shard=p:8,g:all,o:all"), "none");
+  EXPECT_EQ(note("dp=32 ep=2 expert-zero=1"), "none");
+  EXPECT_TRUE(has(note("dp=16 ep=8 shard=p:none,g:none,o:8 expert-zero=1"), "no group of shared states"));
+  // Without a machine only what no machine changes is said.
+  EXPECT_TRUE(notes_on(plans::plan("dp=8 zero=3 collectives=hierarchical")).empty());
+}
+
+TEST(PlanText, SaysHowCollectivesPassNodesWhereNotFlat) {
+  EXPECT_EQ(plans::plan("collectives=flat"), ParallelPlan{});
+  for (const auto kind : {Collectives::hierarchical, Collectives::overlapping}) {
+    ParallelPlan plan;
+    plan.collectives = kind;
+    EXPECT_TRUE(to_text(plan).ends_with(" collectives=" + std::string(name_of(kind))));
+    EXPECT_EQ(parse_plan(to_text(plan), "--plan").plan, plan);
+  }
+  EXPECT_EQ(complaint("collectives=ring"),
+            "--plan: collectives: found \"ring\", expected flat or hierarchical or overlapping");
+}
+
 }  // namespace
 }  // namespace core

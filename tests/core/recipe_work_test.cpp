@@ -225,5 +225,18 @@ TEST(OptimizerSpec, OfMuon) {
   EXPECT_DOUBLE_EQ(flops("dp=8 zero=1 gbs=8"), 5 * matrices(1) / 8);
 }
 
+// Layers that run several times have one set of weights: one orthogonalisation.
+TEST(OptimizerSpec, OfMuonTakesWeightsThatRunAgainOnce) {
+  auto model = load_model("ouro-2.6b");
+  ASSERT_GT(model.loops, 1);
+  const auto newton_schulz = [&] {
+    const auto work = plans::step(model, plans::plan(""), 1024, AttentionKernel::flash2, "bf16-muon");
+    return rank_parameters(work, 0).newton_schulz;
+  };
+  const double looped = newton_schulz();
+  model.loops = 1;
+  EXPECT_DOUBLE_EQ(looped, newton_schulz());
+}
+
 }  // namespace
 }  // namespace core

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph/lower.h"
@@ -148,6 +149,109 @@ TEST(Flops, AreTheSameFoldedAndNot) {
     for (const auto fold : {Fold::yes, Fold::no}) {
       for (const auto& graph : graphs(work, plan, fold)) {
         EXPECT_NEAR(flops_of_all_ranks(graph) / expected, 1.0, 1e-12) << to_text(plan);
+      }
+    }
+  }
+}
+
+// A model cut to its first layers, what a token's weights take forward (2 FLOPs a weight that it meets, layers and output layer
+// apart), its core attention over the whole score matrix, and its scans.
+struct Textbook {
+  ModelSpec model;
+  double layers = 0, output = 0;  // weights
+  double attention = 0;           // FLOPs of a token and direction, full scores, of a sequence of s
+  double scan = 0;                // FLOPs of a token forward
+};
+
+constexpr double textbook_seq = 1024;
+
+ModelSpec first_layers(const std::string& name, std::size_t layers) {
+  auto model = load_model(name);
+  model.layer_kind.resize(layers);
+  return model;
+}
+
+std::vector<Textbook> textbooks() {
+  const double s = textbook_seq;
+  std::vector<Textbook> out;
+  {  // Dense, grouped queries: h 4096, 32 heads of 128, 8 key-value heads, F 14336.
+    const double h = 4096, kv = 1024, F = 14336;
+    out.push_back({first_layers("llama-3.1-8b", 4), 4 * (2 * h * h + 2 * h * kv + 3 * h * F), h * 128256, 4 * 4 * s * h, 0});
+  }
+  {  // Experts: 2 of 8 a token, and the router.
+    const double h = 4096, kv = 1024, F = 14336;
+    out.push_back({first_layers("mixtral-8x7b", 4), 4 * (2 * h * h + 2 * h * kv + 2 * 3 * h * F + 8 * h), h * 32000,
+                   4 * 4 * s * h, 0});
+  }
+  {  // Latent attention (DeepSeek-V2, arXiv 2405.04434, appendix B: Lite): 16 heads of 128 + 64 and values of 128, a latent of
+     // 512, queries at once; the first layer is dense, the others have 6 of 64 experts of 1408 and 2 shared.
+    const double h = 2048;
+    const double attention = h * 16 * 192 + h * (512 + 64) + 512 * 16 * (128 + 128) + 16 * 128 * h;
+    const double experts = 64 * h + (6 + 2) * 3 * h * 1408;
+    out.push_back({first_layers("deepseek-v2-lite", 4), 4 * attention + 3 * h * 10944 + 3 * experts, h * 102400,
+                   4 * 2 * s * 16 * (192 + 128), 0});
+  }
+  {  // Kimi Linear (arXiv 2510.26692): of 4 layers 3 of Kimi Delta Attention, 32 heads of 128, and one of latent attention with
+     // 32 heads; the first layer is dense, then 8 of 256 experts of 1024 and a shared one. The delta rule in chunks of 64.
+    const double h = 2304, w = 4096, C = 64, d = 128;
+    const double kda = h * (3 * w + 32 + 2 * d) + 2 * d * w + w * h;
+    const double mla = h * 32 * 192 + h * (512 + 64) + 512 * 32 * 256 + 32 * 128 * h;
+    out.push_back({first_layers("kimi-linear-48b-a3b", 4), 3 * kda + mla + 3 * h * 9216 + 3 * (256 * h + 9 * 3 * h * 1024),
+                   h * 163840, 2 * s * 32 * (192 + 128), 3 * 32 * (6 * C * d + 4 * C * d + 6 * d * d + C * C / 3)});
+  }
+  {  // Nemotron-H (arXiv 2504.03624): M-M-M-M*-, 256 heads of 64 with a state of 256 in 8 groups, chunks of 128.
+    const double h = 8192, inner = 16384, C = 128, N = 256, P = 64;
+    const double mamba = h * (2 * inner + 2 * 8 * N + 256) + inner * h, mlp = 2 * h * 32768;
+    out.push_back({first_layers("nemotron-h-56b", 9), 4 * mamba + 4 * mlp + 2 * h * h + 2 * h * 1024, h * 131072, 4 * s * h,
+                   4 * (8 * 2 * C * N + 256 * (2 * C * P + 4 * N * P))});
+  }
+  return out;
+}
+
+// What ModelSpec counts of a token is the textbook's 2 N + attention + scans.
+TEST(Flops, OfATokenForwardAreTheTextbooks) {
+  for (const auto& t : textbooks()) {
+    EXPECT_NEAR(flops_per_token_forward(t.model, 1024) / (2 * (t.layers + t.output) + t.attention + t.scan), 1.0, 1e-12)
+        << t.model.name;
+  }
+}
+
+// A whole step, D tokens: 6 N D, attention and its two backward products, the scans with what their backward does again (data/
+// scans.json); fused, half of the scores and 2.5 times that backward. Full recompute repeats the layers forward, core-attention
+// recompute the scores. The same however the step is divided, folded and not.
+TEST(Flops, OfAStepAreSixNDAndAttentionForEveryKindOfModel) {
+  const double D = 8 * textbook_seq, backward = 3;  // backward_per_forward of scans
+  for (const auto& t : textbooks()) {
+    for (const std::string split : {"dp=8 gbs=8", "cp=4:all-gather dp=2 gbs=8 mb=2 zero=3", "cp=2:ring pp=2 dp=2 gbs=8 layers=slots",
+                                    "cp=2:ulysses dp=4 gbs=8 zero=1", "ep", "tp"}) {
+      std::string text = split;
+      const bool has_experts = count_parameters(t.model).active < count_parameters(t.model).total;
+      if (split == "ep") {
+        if (!has_experts) continue;
+        text = "dp=8 ep=8 gbs=8 zero=1";
+      }
+      if (split == "tp") {
+        // Kimi Linear's gates are computed by each tensor-parallel rank (core/model/blocks/kda.cpp).
+        if (t.model.name.find("kimi") != std::string::npos) continue;
+        text = has_experts ? "tp=2 sp dp=4 ep=2 etp=2 gbs=8 pp=1" : "tp=2 sp pp=2 dp=2 gbs=8 layers=slots";
+      }
+      for (const auto kernel : {AttentionKernel::unfused, AttentionKernel::flash2}) {
+        const bool fused = kernel != AttentionKernel::unfused;
+        const double scores = fused ? t.attention / 2 : t.attention, both = fused ? 3.5 : 3.0;
+        const double step = 6 * (t.layers + t.output) + both * scores + (1 + backward) * t.scan;
+        for (const auto& [recompute, again] :
+             {std::pair<std::string, double>{"", 0.0}, {" recompute=selective", scores},
+              {" recompute=full", 2 * t.layers + scores + t.scan}}) {
+          const auto plan = plans::plan(text + recompute);
+          ASSERT_EQ(why_not(t.model, plan, plan.gpus(), 1024), std::nullopt) << t.model.name << " " << text;
+          const auto work = plans::step(t.model, plan, 1024, kernel);
+          for (const auto fold : {Fold::yes, Fold::no}) {
+            for (const auto& graph : graphs(work, plan, fold)) {
+              EXPECT_NEAR(flops_of_all_ranks(graph) / (D * (step + again)), 1.0, 1e-12)
+                  << t.model.name << " " << text << recompute << " " << name_of(kernel);
+            }
+          }
+        }
       }
     }
   }

@@ -144,6 +144,39 @@ TEST(Fold, ChangesNothingWithOffload) {
   EXPECT_GE(weights, 3);
 }
 
+// Experts on part of a stage's ranks, with tensor groups and sharding groups of their own; latent and linear attention under
+// context parallelism; states over groups and in levels.
+TEST(Fold, ChangesNothingForExpertsGroupsAndHybrids) {
+  struct Case {
+    std::string model;
+    std::size_t layers;
+    std::string plan;
+  };
+  for (const auto& c : std::vector<Case>{
+           {"mixtral-8x7b", 2, "dp=8 ep=4 gbs=16 zero=1"},
+           {"mixtral-8x7b", 4, "pp=2 dp=4 ep=2 gbs=16 recompute=moe layers=slots"},
+           {"mixtral-8x7b", 2, "tp=2 sp dp=4 etp=2 ep=2 gbs=8 zero=2"},
+           {"mixtral-8x7b", 2, "dp=16 ep=2 gbs=16 shard=p:none,g:2,o:8 expert-shard=p:none,g:2,o:4"},
+           {"mixtral-8x7b", 2, "dp=16 ep=4 gbs=16 shard=p:4,g:8,o:all collectives=overlapping"},
+           {"deepseek-v2-lite", 3, "tp=2 sp cp=2 dp=2 ep=4 gbs=4 zero=1 overlap=both+experts"},
+           {"kimi-linear-48b-a3b", 4, "cp=2:all-gather pp=2 dp=2 ep=4 gbs=8 zero=1"},
+           {"nemotron-h-56b", 9, "cp=2 dp=4 gbs=8 shard=p:4,g:4,o:4 collectives=hierarchical"}}) {
+    auto plan = core::parse_plan(c.plan, "test").plan;
+    SCOPED_TRACE(c.model + ": " + core::to_text(plan));
+    auto setting = random_plans::setting_of(c.model, {"h100-sxm", plan.gpus()}, 256);
+    setting.model.layer_kind.resize(c.layers);
+    ASSERT_EQ(core::why_not(setting.model, plan, plan.gpus(), 256), std::nullopt);
+    const Bench bench(setting);
+    for (const auto grain : {Grain::cell, Grain::mixed, Grain::op}) {
+      SCOPED_TRACE(core::name_of(grain));
+      const auto slowdown = simulator::slowdown_of(bench.curves());
+      expect_same(plan,
+                  run(setting, bench, plan, grain, Fold::yes, slowdown),
+                  run(setting, bench, plan, grain, Fold::no, slowdown));
+    }
+  }
+}
+
 // Each lowered rank stands for the ranks that it says.
 TEST(Fold, MultiplicitiesAddUpToTheGpus) {
   const auto setting = random_plans::setting_of("tiny-llama", {"h100-sxm", 16}, 64);

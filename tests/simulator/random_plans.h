@@ -177,7 +177,9 @@ inline core::ParallelPlan draw(Rng& rng,
   if (limits.offload) {
     const auto kinds = 1 + rng() % 7;
     plan.offload = {(kinds & 1) != 0, (kinds & 2) != 0 && plan.zero == 3, (kinds & 4) != 0};
+    if (!plan.offload.any()) plan.offload.activations = true;
   }
+  if (limits.any_schedule && plan.zero > 0) plan.collectives = static_cast<core::Collectives>(rng() % core::collectives_kinds);
   return plan;
 }
 
@@ -187,6 +189,7 @@ inline core::ParallelPlan draw_legal(Rng& rng,
                                      const Limits& limits = {}) {
   while (true) {
     auto plan = draw(rng, setting.model, setting.cluster.gpus, limits);
+    // Where the host's bandwidth is not known its optimizer has no time.
     if (!setting.cluster.gpu.host_memory_bandwidth) plan.offload.optimizer = false;
     if (!core::why_not(setting.model, plan, setting.cluster.gpus, setting.seq)) return plan;
   }

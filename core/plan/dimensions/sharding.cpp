@@ -1,7 +1,7 @@
 // Sharding of parameters, gradients and optimizer states, each over its own group of the replicas: all of them (ZeRO, arXiv
 // 1910.02054), a node (HSDP; ZeRO++'s secondary partition, arXiv 2306.10209), any number (PaRO, arXiv 2310.06003). Groups grow from
 // parameters to optimizer states, each a multiple of the one before; copies of a group's shards are kept equal by reductions
-// and gathers between groups.
+// and gathers between groups; collectives= says whether those that pass nodes do so in levels.
 #include <fmt/format.h>
 
 #include "core/plan/dimension.h"
