@@ -49,7 +49,8 @@ Framework load_framework(std::string_view name) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
                            "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
-                           "context_GiB", "workspace_MiB", "communicator_GiB", "allocation_unit_B", "fragmentation",
+                           "layer_gradient_placeholders", "output_gradient_placeholders", "context_GiB", "workspace_MiB",
+                           "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation",
                            "host_us_per_kernel", "host_us_per_kernel_graphs", "host_memory_factor", "step_overhead_ms"});
   Figures::Sources sources;
   Figures figures(document, sources);
@@ -64,8 +65,11 @@ Framework load_framework(std::string_view name) {
   f.bucket_parameters_per_rank = figures.not_negative("bucket_parameters_per_rank");
   f.gradient_buffers = figures.not_negative("gradient_buffers");
   if (figures.has("prefetch_parameters")) f.prefetch_parameters = figures.not_negative("prefetch_parameters");
+  f.layer_gradient_placeholders = figures.not_negative("layer_gradient_placeholders");
+  f.output_gradient_placeholders = figures.not_negative("output_gradient_placeholders");
   f.context = gibibytes(figures.not_negative("context_GiB"));
   f.workspace = Bytes{figures.not_negative("workspace_MiB") * mebibyte};
+  f.grouped_workspaces = figures.not_negative("grouped_workspaces");
   f.communicator = gibibytes(figures.not_negative("communicator_GiB"));
   f.allocation_unit = Bytes{figures.positive("allocation_unit_B")};
   f.fragmentation = figures.not_negative("fragmentation");

@@ -38,8 +38,12 @@ struct Framework {
   double bucket_parameters_per_rank = 0;  // and at least this many times the data-parallel size
   double gradient_buffers = 0;         // buffers of a bucket each into which gradients are copied to be reduced
   std::optional<double> prefetch_parameters;  // parameters gathered ahead of their use; nothing = the next body
+  // Tensors in the weights' format that stand for the gradients of GEMM weights where GEMMs add gradients to the sum
+  // themselves: kept for each shape of the layers' weights, and of the output layer's.
+  double layer_gradient_placeholders = 0, output_gradient_placeholders = 0;
   Bytes context;                       // CUDA context and libraries
   Bytes workspace;                     // GEMM workspaces
+  double grouped_workspaces = 0;       // further ones where experts' GEMMs run beside each other
   Bytes communicator;                  // a communicator's buffers, for each group a rank is in
   Bytes allocation_unit;               // large blocks are rounded up to this
   double fragmentation = 0;            // share of short-lived memory lost between blocks

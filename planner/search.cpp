@@ -258,6 +258,8 @@ class UnitSearch {
   // A lower bound of the time from the layout, before memory and traffic are looked at; of any number of recomputed layers where
   // they are `partial`.
   SimTime layout_bound(ParallelPlan plan, bool partial) {
+    // Where what is kept is copied to the host, layers that are recomputed may take less.
+    if (partial && plan.offload.activations) return 0;
     if (partial) plan.recompute = Recompute::none, plan.recompute_modules = 0, plan.recompute_layers = 0;
     return worker_.pricer.layout_bound(plan) + overhead(setting_, plan);
   }

@@ -79,7 +79,7 @@ struct BodyPrice {
   PartTimes parts;
   core::BodyMemory memory;
   core::StateElements elements, gemm;
-  double newton_schulz = 0.0;
+  double newton_schulz = 0.0, layer_weights = 0.0, output_weight = 0.0;
   std::uint32_t chain = 0;  // of PairChains
 };
 inline constexpr std::size_t recompute_modes = 4;

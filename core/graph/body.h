@@ -59,6 +59,8 @@ struct Body {
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
   double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank
   double newton_schulz = 0.0;   // FLOPs of one Newton-Schulz step over its GEMM weights, each rank's part by itself
+  // Elements on this rank of one weight of each GEMM: those of its layers, of experts one's; that of its output layer.
+  double layer_weights = 0.0, output_weight = 0.0;
 
   double all_parameters() const { return parameters + expert_parameters; }
   StateElements elements() const { return {parameters, expert_parameters}; }

@@ -56,6 +56,8 @@ RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank)
       p.gemm += {body.gemm_parameters, body.expert_gemm_parameters};
       p.newton_schulz += body.newton_schulz;
       p.largest_body = std::max(p.largest_body, body.all_parameters());
+      p.layer_weights = std::max(p.layer_weights, body.layer_weights);
+      p.output_weight = std::max(p.output_weight, body.output_weight);
     }
   }
   return p;
@@ -91,7 +93,12 @@ MemoryTerms resident_memory(const RankParameters& parameters,
     set(MemoryTerm::optimizer, optimizer_work(recipe, share).states.value / copies);
   }
   // Sharded gradients: one body's, whole, as computed and in the format in which they are reduced.
-  double buffers = framework.workspace.value + (plan.offload.weights ? 0.0 : live);
+  double buffers = framework.workspace.value * (parameters.all.experts > 0.0 ? 1.0 + framework.grouped_workspaces : 1.0);
+  buffers += plan.offload.weights ? 0.0 : live;
+  // What stands for gradients that GEMMs add to the sum themselves. Layers of a rank share most shapes: those of the kind of
+  // layer that has the most.
+  buffers += recipe.weight_bytes * (framework.layer_gradient_placeholders * parameters.layer_weights +
+                                    framework.output_gradient_placeholders * parameters.output_weight);
   if (traffic.shared()) {
     buffers += framework.gradient_buffers * recipe.gradient_reduce_bytes *
                std::min(framework.bucket_parameters, parameters.all.all());

@@ -54,13 +54,21 @@ double newton_schulz_of(const Tensor& tensor, double elements) {
   return newton_schulz_flops(by_rows ? rows * share : rows, by_rows ? columns : columns * share);
 }
 
+// Elements of the output layer's weight on a rank, whether it is a table of its own or the embedding's.
+double output_weight(const Block& block, const ModelSpec& model, const BodyContext& context) {
+  if (block.kind != "output") return 0.0;
+  return static_cast<double>(padded_vocab(block.shape.at("vocab"), context) / context.tp * block.shape.get("dim", model.hidden));
+}
+
 void add_parameters(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
+  body.output_weight = output_weight(block, model, context);
   for (const auto& tensor : block_kind(block.kind).tensors(block, model)) {
     const double n = elements_of(block, tensor, context);
     const bool routed = tensor.experts > 0;
     (routed ? body.expert_parameters : body.parameters) += n;
     if (!is_gemm_weight(block, tensor)) continue;
     body.newton_schulz += newton_schulz_of(tensor, n);
+    body.layer_weights += routed ? n / std::max(1.0, static_cast<double>(tensor.experts / context.ep)) : n;
     if (!context.high_precision) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
   }
 }
@@ -83,6 +91,8 @@ void merge(Body& body, Body&& block) {
   body.expert_gemm_parameters += block.expert_gemm_parameters;
   body.held_gradients += block.held_gradients;
   body.newton_schulz += block.newton_schulz;
+  body.layer_weights += block.layer_weights;
+  body.output_weight += block.output_weight;
 }
 
 Body lower_blocks(const std::vector<Block>& blocks,
@@ -261,12 +271,7 @@ ModelBodies bodies_of(const ModelSpec& model, const BodyContext& context) {
   }
   out.embedding = lower_blocks(model.embedding, model, context, false);
   out.output = lower_blocks(model.output, model, context, false);
-  for (const auto& block : model.output) {
-    if (block.kind == "output") {
-      out.output_table = static_cast<double>(padded_vocab(block.shape.at("vocab"), context) / context.tp *
-                                             block.shape.get("dim", model.hidden));
-    }
-  }
+  out.output_table = out.output.output_weight;
   return out;
 }
 

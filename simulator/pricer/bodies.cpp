@@ -158,6 +158,7 @@ BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework
   p.elements = body.elements();
   p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
   p.newton_schulz = body.newton_schulz;
+  p.layer_weights = body.layer_weights, p.output_weight = body.output_weight;
   return p;
 }
 

@@ -320,6 +320,28 @@ TEST(States, OfZeroThreeAndWhatTheEstimatorLeavesOut) {
             2.5 * GB);
 }
 
+// Transformer Engine keeps a tensor of the weights' format for each shape of GEMM weight whose gradient the GEMM itself adds to
+// the main gradients, Megatron-LM for the output layer's too; grouped GEMMs have four workspaces more. Experts are alike, so
+// that one stands for all; fully sharded frameworks have none of it.
+TEST(States, HavePlaceholdersOfTheGradientsThatGemmsAdd) {
+  const auto workspace = load_framework("megatron").workspace.value;
+  const double h = 4096, kv = 1024, F = 14336, V = 128256, layer_size = 2 * h * h + 2 * h * kv + 3 * h * F;
+  const auto buffers = [](const ModelSpec& model, const std::string& text, std::int64_t rank) {
+    return bytes(resident(model, text, rank, 4096), {MemoryTerm::buffers});
+  };
+  const auto llama = load_model("llama-3.1-8b");
+  EXPECT_NEAR(buffers(llama, "", 0), workspace + 2 * (layer_size + V * h), 512);
+  EXPECT_NEAR(buffers(llama, "tp=2 pp=2 gbs=2", 0), workspace + 2 * layer_size / 2, 512);
+  EXPECT_NEAR(buffers(llama, "tp=2 pp=2 gbs=2", 1), workspace + 2 * (layer_size + V * h) / 2, 512);
+  // A tied output layer multiplies the embedding's table.
+  const auto tied = load_model("llama-3.2-1b");
+  EXPECT_NEAR(buffers(tied, "", 0),
+              workspace + 2 * (2.0 * 2048 * 2048 + 2.0 * 2048 * 512 + 3.0 * 2048 * 8192 + V * 2048), 512);
+  // Mixtral 8x7B: a router of 8, and one expert of the two on a rank.
+  const double sparse = 2 * h * h + 2 * h * kv + 8 * h + 3 * h * F;
+  EXPECT_NEAR(buffers(load_model("mixtral-8x7b"), "dp=4 ep=4 gbs=4", 0), 5 * workspace + 2 * (sparse + 32000 * h), 512);
+}
+
 // Field case F42: communicators cost by their number; not by that of nodes.
 TEST(States, CountACommunicatorForEachKindOfGroup) {
   const auto of = [](const std::string& text) {

@@ -25,14 +25,18 @@
 namespace simulator {
 namespace {
 
+enum class AssumedGpus : std::uint8_t { no, yes };
+
 struct Row {
-  std::string id, group, model, gpu, attention, plan, rank;
+  std::string id, group, model, gpu, attention, placeholders, plan, rank;
   std::int64_t sequence = 0, gpus = 0;
   double allocated = 0.0, peak = 0.0;  // GiB; allocated 0 = not known
+  AssumedGpus assumed_gpus = AssumedGpus::no;  // taken from the memory between steps
 };
 
 struct Prediction {
-  double states = 0.0, peak = 0.0;  // GiB
+  double between = 0.0, peak = 0.0;  // GiB; between steps: states and buffers
+  std::vector<double> terms_GiB;  // by MemoryTerm
   std::string terms;
 };
 
@@ -43,14 +47,15 @@ std::vector<Row> read_rows() {
   std::getline(file, line);
   while (std::getline(file, line)) {
     std::istringstream cells(line);
-    std::vector<std::string> cell(12);
+    std::vector<std::string> cell(13);
     for (auto& each : cell) std::getline(cells, each, ',');
     Row row;
     row.id = cell[0], row.group = cell[1], row.model = cell[2], row.gpu = cell[4], row.attention = cell[6];
-    row.plan = cell[8], row.rank = cell[9];
+    row.placeholders = cell[8], row.plan = cell[9], row.rank = cell[10];
     row.sequence = std::stoll(cell[3]), row.gpus = std::stoll(cell[5]);
-    if (!cell[10].empty()) row.allocated = std::stod(cell[10]) / core::gibibyte;
-    row.peak = std::stod(cell[11]) / core::gibibyte;
+    if (!cell[11].empty()) row.allocated = std::stod(cell[11]) / core::gibibyte;
+    row.peak = std::stod(cell[12]) / core::gibibyte;
+    if (line.find("nearest to the memory between steps") != std::string::npos) row.assumed_gpus = AssumedGpus::yes;
     rows.push_back(row);
   }
   return rows;
@@ -67,7 +72,7 @@ bool counted(core::MemoryTerm term) {
 }
 
 Prediction of_stage(const StageMemory& stage) {
-  Prediction p{stage.states_GiB, 0.0, {}};
+  Prediction p{stage.states_GiB + stage.terms_GiB[core::index_of(core::MemoryTerm::buffers)], 0.0, stage.terms_GiB, {}};
   for (std::size_t i = 0; i < core::memory_terms; ++i) {
     const auto term = static_cast<core::MemoryTerm>(i);
     if (!counted(term)) continue;
@@ -86,6 +91,8 @@ Prediction predict(const Row& row) {
   auto setting = make_setting(request);
   setting.model = model_of(row);
   setting.seq = row.sequence;
+  setting.framework.layer_gradient_placeholders = row.placeholders == "none" ? 0.0 : 1.0;
+  setting.framework.output_gradient_placeholders = row.placeholders == "all" ? 1.0 : 0.0;
   const auto plan = core::complete_plan(text, setting.model, row.gpus, text.plan.global_batch);
   EXPECT_EQ(core::why_not(setting.model, plan, row.gpus, row.sequence), std::nullopt) << row.id;
   const Bench bench(setting);
@@ -113,9 +120,9 @@ Errors errors_of(const std::string& group) {
     const double peak = p.peak / row.peak - 1.0;
     std::printf("%-30s max %6.2f GiB, predicted %6.2f, %+6.1f %%", row.id.c_str(), row.peak, p.peak, 100.0 * peak);
     if (row.allocated > 0.0) {
-      const double allocated = p.states / row.allocated - 1.0;
-      std::printf("; between steps %5.2f, predicted %5.2f, %+5.1f %%", row.allocated, p.states, 100.0 * allocated);
-      if (std::abs(p.states - row.allocated) > 0.5) e.worst_allocated = std::max(e.worst_allocated, std::abs(allocated));
+      const double allocated = p.between / row.allocated - 1.0;
+      std::printf("; between steps %5.2f, predicted %5.2f, %+5.1f %%", row.allocated, p.between, 100.0 * allocated);
+      if (std::abs(p.between - row.allocated) > 0.5) e.worst_allocated = std::max(e.worst_allocated, std::abs(allocated));
     }
     std::printf("\n   %s\n", p.terms.c_str());
     e.mean_peak += std::abs(peak);
@@ -142,25 +149,62 @@ TEST(PublishedMemory, DenseModelsOfMegatron) {
   EXPECT_LT(e.worst_allocated, 0.10);
 }
 
-TEST(PublishedMemory, SmallExpertModelsOfMegatron) {
+TEST(PublishedMemory, SmallExpertModelOfMegatron) {
   const auto e = errors_of("moe");
-  EXPECT_EQ(e.rows, 2u);
+  EXPECT_EQ(e.rows, 1u);
   EXPECT_LT(e.worst_peak, 0.05);
   EXPECT_LT(e.worst_allocated, 0.10);
 }
 
-// Worst where the vocabulary weighs most, a 4-layer slice of Llama 3.1 405B: 6 GiB are missing on a stage and not explained.
+// With the experts' all-to-alls overlapped (--overlap-moe-expert-parallel-comm) a forward and a backward go layer by layer, and
+// what the one leaves takes the place of what the other frees. Predicted is that both are there from start to end: too much,
+// by the activations of one chunk. Without the overlap it would be 46.2 GiB.
+TEST(PublishedMemory, OverlappedPairsOfMegatronAreBoundedFromAbove) {
+  const auto e = errors_of("pairs");
+  EXPECT_EQ(e.rows, 1u);
+  EXPECT_LT(e.worst_peak, 0.25);
+  EXPECT_LT(e.worst_allocated, 0.10);
+}
+
 TEST(PublishedMemory, DenseSlicesOfSimuMax) {
   const auto e = errors_of("simumax");
   EXPECT_EQ(e.rows, 10u);
-  EXPECT_LT(e.mean_peak, 0.03);
-  EXPECT_LT(e.worst_peak, 0.08);
+  EXPECT_LT(e.mean_peak, 0.0175);
+  EXPECT_LT(e.worst_peak, 0.04);
 }
 
 TEST(PublishedMemory, ExpertSlicesOfSimuMax) {
   const auto e = errors_of("simumax_moe");
   EXPECT_EQ(e.rows, 2u);
-  EXPECT_LT(e.worst_peak, 0.05);
+  EXPECT_LT(e.worst_peak, 0.02);
+}
+
+// A number of GPUs that no source states was taken from the memory between steps. All that it changes is the share of the
+// optimizer's states: the other terms are those of the fewest GPUs that the arguments allow.
+TEST(PublishedMemory, DependsOnUnstatedGpusByTheOptimizersShareOnly) {
+  std::size_t rows = 0;
+  for (const auto& row : read_rows()) {
+    if (row.assumed_gpus == AssumedGpus::no) continue;
+    ++rows;
+    const auto plan = core::parse_plan(row.plan, row.id).plan;
+    auto fewest = plan;
+    // Experts fill the ranks of a stage once; the batch shrinks along, so that a pipeline runs as many micro-batches.
+    fewest.dp = std::max<std::int64_t>(1, plan.ep * plan.etp / plan.tp);
+    fewest.global_batch = plan.global_batch / plan.dp * fewest.dp;
+    auto least = row;
+    least.gpus = fewest.tp * fewest.pp * fewest.dp, least.plan = core::to_text(fewest);
+    const auto with = predict(row), without = predict(least);
+    for (std::size_t i = 0; i < core::memory_terms; ++i) {
+      const auto term = static_cast<core::MemoryTerm>(i);
+      if (!counted(term)) continue;
+      if (term == core::MemoryTerm::optimizer) {
+        EXPECT_LT(with.terms_GiB[i], without.terms_GiB[i]) << row.id;
+      } else {
+        EXPECT_DOUBLE_EQ(with.terms_GiB[i], without.terms_GiB[i]) << row.id << " " << core::name_of(term);
+      }
+    }
+  }
+  EXPECT_EQ(rows, 8u);
 }
 
 }  // namespace
