@@ -279,12 +279,12 @@ OpId GraphWriter::chain_collective(const Members& members, const ChainOp& op, Op
   end_op();
   for (const auto r : members) {
     auto& l = lane(r);
-    l.joins.clear();
     if (op.overlaps_next) {
+      // The kernel that it runs beside waits for what came before, as it does.
       if (l.beside) l.joins.push_back(*l.beside);
       l.beside = id;
     } else {
-      l.joins.push_back(id);
+      l.joins.assign(1, id);
       l.last = id;
     }
   }

@@ -65,9 +65,8 @@ struct ChainQueues {
     }
     const auto end = std::max({collectives[mark], lane.last, lane.join}) + duration;
     collectives[mark] = end;
-    lane.join = 0;
     if (op.overlaps_next) {
-      if (lane.beside >= 0) lane.join = lane.beside;
+      lane.join = std::max(lane.join, lane.beside);
       lane.beside = end;
     } else {
       lane.join = lane.last = end;
@@ -90,17 +89,24 @@ class ContendedChains {
     auto& lane = lanes_[lane_index];
     const auto mark = op.spec >> mark_shift;
     const auto id = static_cast<std::int32_t>(ops_.size());
-    ops_.push_back({duration * full_rate, {lane.join, mark == 0 ? none : lane.last}, (op.spec & chain_host_mark) != 0});
+    auto& added = ops_.emplace_back();
+    added.work = duration * full_rate;
+    added.after = lane.joins;
+    added.waits_for_host = (op.spec & chain_host_mark) != 0;
+    if (mark != 0) added.after.add(lane.last);
     queues_[mark].push_back(id);
     if (mark == 0) {
-      lane.join = lane.beside;
+      lane.joins = {};
+      lane.joins.add(lane.beside);
       lane.beside = none;
       lane.last = id;
     } else if (op.overlaps_next) {
-      lane.join = lane.beside;
+      lane.joins.add(lane.beside);
       lane.beside = id;
     } else {
-      lane.join = lane.last = id;
+      lane.joins = {};
+      lane.joins.add(id);
+      lane.last = id;
     }
   }
 
@@ -142,15 +148,31 @@ class ContendedChains {
   static constexpr std::int64_t full_rate = OverlapRates::full_rate;
   static constexpr SimTime never = std::numeric_limits<SimTime>::max();
   static constexpr std::int32_t none = -1;
+  // Operations that another waits for.
+  class Before {
+   public:
+    void add(std::int32_t id) {
+      if (id == none) return;
+      CORE_ASSERT(count_ < ids_.size());
+      ids_[count_++] = id;
+    }
+    const std::int32_t* begin() const { return ids_.data(); }
+    const std::int32_t* end() const { return ids_.data() + count_; }
+
+   private:
+    std::array<std::int32_t, 6> ids_{};
+    std::size_t count_ = 0;
+  };
   struct Op {
     std::int64_t work = 0;
-    std::array<std::int32_t, 2> after{none, none};
+    Before after;
     bool waits_for_host = false, done = false;
     std::int64_t rate = 0;
     SimTime since = 0, end = 0;
   };
   struct Lane {
-    std::int32_t last = none, join = none, beside = none;
+    std::int32_t last = none, beside = none;
+    Before joins;
   };
   Op& op(std::int32_t id) { return ops_[static_cast<std::size_t>(id)]; }
   // The head of a queue where all that it waits for is done.
@@ -158,7 +180,7 @@ class ContendedChains {
     if (head == queues_[queue].size()) return none;
     const auto id = queues_[queue][head];
     for (const auto before : op(id).after) {
-      if (before != none && !op(before).done) return none;
+      if (!op(before).done) return none;
     }
     return id;
   }
