@@ -152,7 +152,7 @@ std::vector<Ranked> better_plans(const simulator::Setting& setting,
   question.model = &setting.model;
   question.gpus = plan.gpus(), question.global_batch = plan.global_batch, question.seq = setting.seq;
   question.recipe = plan.recipe;
-  question.gpus_per_node = gpus_together(setting);
+  question.gpus_per_node = setting.gpus_together();
   question.dispatch = best_dispatch(bench.curves());
   SearchOptions options;
   options.keep = 3;

@@ -16,8 +16,9 @@ struct Change {
 };
 
 // The single change that makes a plan fit and costs the least time: recompute (selective, full on the least number of
-// layers), a higher ZeRO stage, sequence parallel, offload of the optimizer or of activations, a smaller micro-batch, or data-parallel ranks given to tensor or
-// pipeline parallelism. Nothing where none of them does.
+// layers), a higher ZeRO stage, sequence parallel, offload of the optimizer or of activations, a smaller micro-batch, a
+// leaner loss, more expert parallelism, or data-parallel ranks given to tensor, context or pipeline parallelism. Nothing
+// where none of them does.
 std::optional<Change> smallest_change(const simulator::Setting& setting,
                                       const simulator::Bench& bench,
                                       const core::ParallelPlan& plan);

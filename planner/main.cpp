@@ -50,7 +50,7 @@ planner::Question question_of(const Options& o, const simulator::Setting& settin
   q.global_batch = o.request.global_batch;
   q.seq = setting.seq;
   q.recipe = setting.recipe.name;
-  q.gpus_per_node = planner::gpus_together(setting);
+  q.gpus_per_node = setting.gpus_together();
   q.dispatch = planner::best_dispatch(bench.curves());
   q.fixed = core::parse_plan(o.fix + " " + o.flags.text(), "--fix");
   check_fixed_degrees(q);

@@ -557,10 +557,6 @@ class Search {
 
 }  // namespace
 
-std::int64_t gpus_together(const simulator::Setting& setting) {
-  return setting.gpus_together();
-}
-
 SearchResult search(const simulator::Setting& setting,
                     const simulator::Bench& bench,
                     const Question& question,

@@ -53,9 +53,6 @@ struct SearchOptions {
   std::function<bool()> stop;     // asked between rounds: true leaves the best so far
 };
 
-// GPUs that are close together: of a node, or of its NVLink domain where that is larger.
-std::int64_t gpus_together(const simulator::Setting& setting);
-
 // Searches all legal plans. Plans that only recompute more than another that fits are not listed: they are slower. Exact:
 // the same best plans as running every plan.
 SearchResult search(const simulator::Setting& setting,

@@ -99,8 +99,7 @@ class Space {
   std::int64_t searched() const { return searched_; }
   const std::map<std::string, Illegal>& illegal() const { return illegal_; }
   const Axes& axes() const { return axes_; }
-  // Partial full recompute is tried.
-  // (Not where activations are offloaded: then fewer layers that are recomputed are not always faster.)
+  // Partial full recompute is tried: not where activations are offloaded, when fewer recomputed layers may be slower.
   bool partial(const core::ParallelPlan& plan) const;
 
  private:

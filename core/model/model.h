@@ -115,7 +115,8 @@ ParameterCount count_parameters(const ModelSpec& model);
 // Forward matrix-multiply FLOPs of one token at a sequence length, attention counted in full (12 L h s
 // convention): 2 x weights of all GEMMs incl. the output layer (of routed experts top_k) + 4 s heads head_dim per attention,
 // where a sliding window, a chunk or chosen keys stand for s when they are fewer; of linear attention the chunked
-// algorithm's products. `causal` counts only the keys that a query meets. Multi-token prediction modules count, looped layers as often as they run.
+// algorithm's products. `causal` counts only the keys that a query meets. Multi-token prediction modules count, looped layers
+// as often as they run.
 double flops_per_token_forward(const ModelSpec& model, std::int64_t seq, bool causal = false);
 
 // Key-value cache of one token in 16 bits: 2 (k and v) x kv_heads x head_dim x 2 bytes, over all layers; latent attention

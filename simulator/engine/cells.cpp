@@ -350,16 +350,17 @@ TableWork work_of(const ScheduleTable& table) {
   return out;
 }
 
-namespace {
-
 SimTime compute_of(const Pieces& pieces) {
   SimTime sum = 0;
   for (const auto& p : pieces) sum += p.compute;
   return sum;
 }
+
 SimTime least_of(const Pieces& ordinary, const Pieces& edge) {
   return edge.empty() ? compute_of(ordinary) : std::min(compute_of(ordinary), compute_of(edge));
 }
+
+namespace {
 
 // The least that a cell of a kind and stage takes, and the least after which a forward or a gradient can be sent on.
 struct LeastTimes {

@@ -43,6 +43,9 @@ struct Piece {
   CommTimes gathers, reduces;
 };
 using Pieces = std::vector<Piece>;
+// Their computation, and the least of an ordinary cell and one at an edge of the step (which may have none of its own).
+core::SimTime compute_of(const Pieces& pieces);
+core::SimTime least_of(const Pieces& ordinary, const Pieces& edge);
 
 // Everything that the time of a step at cell grain depends on, besides the schedule table.
 struct CellTimes {

@@ -39,21 +39,12 @@ struct RankLoad {
   }
 };
 
-SimTime compute_of(const Pieces& pieces) {
-  SimTime sum = 0;
-  for (const auto& p : pieces) sum += p.compute;
-  return sum;
-}
-
 }  // namespace
 
 SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const {
   const auto& schedule = schedule_of(plan);
   const auto pp = static_cast<std::size_t>(plan.pp);
   const auto m = plan.micro_batches();
-  const auto least = [&](const Pieces& ordinary, const Pieces& edge) {
-    return edge.empty() ? compute_of(ordinary) : std::min(compute_of(ordinary), compute_of(edge));
-  };
   const auto ends = [&](const Pieces& edge, const Pieces& ordinary) -> const Pieces& { return edge.empty() ? ordinary : edge; };
   // The ways of the first micro-batch to a rank and of the last gradient from it, where the order of cells has them.
   const bool plain = schedule.placement == core::Placement::loop && !schedule.splits_backward && !schedule.pairs;
@@ -88,8 +79,8 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
     bound = std::max(bound, load.at_least());
     if (schedule.pairs || schedule.placement == core::Placement::both_ways) continue;
     bound = std::max(bound, before + load.compute + (plain ? after : 0));
-    before += least(times.forward[r], times.first_forward[r]) + times.send_up[r];
-    after += least(times.backward[r], times.last_backward[r]) + times.send_down[r];
+    before += least_of(times.forward[r], times.first_forward[r]) + times.send_up[r];
+    after += least_of(times.backward[r], times.last_backward[r]) + times.send_down[r];
   }
   return bound + (plan.post_validation ? 0 : times.norm + slowest_optimizer);
 }
