@@ -12,6 +12,7 @@
 
 #include "core/hardware/topology.h"
 #include "simulator/cost/cost.h"
+#include "tests/published/table.h"
 
 namespace simulator {
 namespace {
@@ -27,14 +28,8 @@ struct Row {
 };
 
 std::vector<Row> read_rows() {
-  std::ifstream file(FORETRAIN_SOURCE_DIR "/data/measured/collectives.csv");
   std::vector<Row> rows;
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) {
-    std::istringstream cells(line);
-    std::vector<std::string> cell(8);
-    for (std::string& each : cell) std::getline(cells, each, ',');
+  for (const auto& cell : published::rows_of("collectives.csv", 9)) {
     rows.push_back({.op = cell[0],
                     .gpu = cell[1],
                     .node = cell[2],

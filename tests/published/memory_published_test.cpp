@@ -21,6 +21,7 @@
 #include "core/units.h"
 #include "simulator/request.h"
 #include "simulator/step.h"
+#include "tests/published/table.h"
 
 namespace simulator {
 namespace {
@@ -41,21 +42,15 @@ struct Prediction {
 };
 
 std::vector<Row> read_rows() {
-  std::ifstream file(FORETRAIN_SOURCE_DIR "/data/measured/memory.csv");
   std::vector<Row> rows;
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) {
-    std::istringstream cells(line);
-    std::vector<std::string> cell(13);
-    for (auto& each : cell) std::getline(cells, each, ',');
+  for (const auto& cell : published::rows_of("memory.csv", 14)) {
     Row row;
     row.id = cell[0], row.group = cell[1], row.model = cell[2], row.gpu = cell[4], row.attention = cell[6];
     row.placeholders = cell[8], row.plan = cell[9], row.rank = cell[10];
     row.sequence = std::stoll(cell[3]), row.gpus = std::stoll(cell[5]);
     if (!cell[11].empty()) row.allocated = std::stod(cell[11]) / core::gibibyte;
     row.peak = std::stod(cell[12]) / core::gibibyte;
-    if (line.find("nearest to the memory between steps") != std::string::npos) row.assumed_gpus = AssumedGpus::yes;
+    if (cell[13].find("nearest to the memory between steps") != std::string::npos) row.assumed_gpus = AssumedGpus::yes;
     rows.push_back(row);
   }
   return rows;

@@ -13,6 +13,7 @@
 #include "core/io/document.h"
 #include "simulator/request.h"
 #include "simulator/step.h"
+#include "tests/published/table.h"
 
 namespace simulator {
 namespace {
@@ -25,14 +26,8 @@ struct Row {
 };
 
 std::vector<Row> read_rows() {
-  std::ifstream file(FORETRAIN_SOURCE_DIR "/data/measured/training_runs.csv");
   std::vector<Row> rows;
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) {
-    std::istringstream cells(line);
-    std::vector<std::string> cell(12);
-    for (std::string& each : cell) std::getline(cells, each, ',');
+  for (const auto& cell : published::rows_of("training_runs.csv", 13)) {
     Row row;
     row.id = cell[0], row.gpu = cell[7], row.attention = cell[9], row.plan = cell[10];
     row.layers = std::stoll(cell[2]), row.hidden = std::stoll(cell[3]), row.heads = std::stoll(cell[4]);
