@@ -58,7 +58,9 @@ struct Body {
   double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
   double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank
-  double newton_schulz = 0.0;   // FLOPs of one Newton-Schulz step over its GEMM weights, each rank's part by itself
+  double newton_schulz = 0.0;   // FLOPs of one Newton-Schulz step over its GEMM weights, each tensor rank's part by itself
+  // Sums over those matrices, of e elements and f FLOPs a step each: e^2 and f e.
+  StateElements matrix_squares, newton_schulz_elements;
   // Elements on this rank of one weight of each GEMM: those of its layers, of experts one's; that of its output layer.
   double layer_weights = 0.0, output_weight = 0.0;
 

@@ -266,6 +266,27 @@ TEST(Sharding, HybridGathersInsideAGroupAndReducesBetweenGroups) {
   }
 }
 
+// Distributed Muon, arXiv 2502.16982, section 2.3: with sharded states matrices that parts cut are gathered in 16 bits before the
+// optimizer. Of n elements in 4 parts, matrices of e elements lack 3/4 sum(e^2) / n a rank. tiny-llama has in each layer two of
+// 64 x 64, two of 64 x 16 and three of 64 x 192; the experts of a rank are cut among their own replicas.
+TEST(Sharding, OfMuonGathersMatricesBeforeTheOptimizer) {
+  const auto model = load_model("tiny-llama");
+  const double n = parameters_of(model), squares = L * (2.0 * 4096 * 4096 + 2.0 * 1024 * 1024 + 3.0 * 12288 * 12288);
+  const auto work = plans::step(model, plans::plan("dp=4 zero=1 mb=2 gbs=24"), 64, AttentionKernel::flash2, "bf16-muon");
+  expect_moved(work, {{Phase::gradient_reduce, OpKind::reduce_scatter, {1, 4}, fp32 * n},
+                      {Phase::parameter_gather, OpKind::all_gather, {1, 4}, sixteen_bits * n},
+                      {Phase::optimizer, OpKind::all_gather, {1, 4}, sixteen_bits * squares / n}});
+  const auto mixtral = first_layers("mixtral-8x7b", 2);
+  const auto graph = lower(plans::step(mixtral, plans::plan("dp=8 ep=2 gbs=8 zero=1"), 64, AttentionKernel::flash2, "bf16-muon"),
+                           plans::table(plans::plan("dp=8 ep=2 gbs=8 zero=1")), Grain::op);
+  // Of each layer 4 experts with three matrices of 4096 x 14336, and nothing else.
+  const double expert = 4096.0 * 14336.0, n_experts = 2.0 * 4 * 3 * expert;
+  const auto moved = moved_by(graph, 0);
+  const auto found = moved.find({Phase::optimizer, OpKind::all_gather, {2, 4}});
+  ASSERT_NE(found, moved.end());
+  EXPECT_DOUBLE_EQ(found->second, sixteen_bits * (2.0 * 4 * 3 * expert * expert) / n_experts);
+}
+
 // PaRO, arXiv 2310.06003, table 1: each state over a group of its own, p = 2, g = 4, o = 8 of D = 16. Forward and backward gather
 // n over p; each backward scatters n over g; the last one n / g over o / g, and adds n / o up over D / o; after the optimizer
 // the n / p that each group holds are gathered over o / p.
