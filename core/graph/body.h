@@ -77,7 +77,8 @@ struct BodyContext {
   bool cp_balanced = true;       // each rank has an early and a late part of the sequence
   std::int64_t ep = 1, etp = 1;
   Dispatch dispatch = Dispatch::nccl;
-  bool overlap_tensor = false;   // tensor-parallel collectives in parts beside their GEMMs
+  bool overlap_tensor = false;   // tensor-parallel collectives in parts beside their GEMMs,
+  TensorParts tensor_parts;      // in these
   bool overlap_experts = false;  // experts' all-to-alls run beside the shared experts
   double overload = 1.0;         // tokens on the fullest expert rank over the mean
   double capacity = 0.0;         // capacity factor: tokens an expert takes at most, over the mean; 0 = dropless

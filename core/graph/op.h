@@ -42,6 +42,11 @@ enum class AttentionKernel : std::uint8_t { unfused, flash1, flash2, flash3 };
 std::string_view name_of(AttentionKernel kernel);  // "unfused", "flash1", ...
 AttentionKernel attention_kernel_of(std::string_view name);  // throws InputError
 
+// What moves the bytes of a transfer that is made to run beside a kernel: kernels that hold SMs, or copy engines.
+enum class Mover : std::uint8_t { none, kernels, copy_engine };
+std::string_view name_of(Mover mover);  // "none", "kernels", "copy_engine"
+Mover mover_of(std::string_view name);  // throws InputError
+
 enum class Direction : std::uint8_t { forward, backward };
 
 // Shape of an operation, free of rank, layer and micro-batch: everything its cost depends on. Many
@@ -65,6 +70,8 @@ struct OpSpec {
   bool one_sided = false;
   // all_gather, reduce_scatter over several NVLink domains: k = 0 one ring through all members (NCCL), 1 two levels one after
   // the other (ZeRO++), 2 the rings of both levels at once (PaRO).
+  // A part of a GEMM, and the part of a tensor-parallel collective that runs beside it, both slowed by the other.
+  Mover beside = Mover::none;
   Flops flops;              // work that is counted (2 m n k batch; attention: see below)
   Bytes bytes;              // memory traffic, or bytes of the collective
   std::int16_t group = -1;  // collectives: index into StepGraph::groups

@@ -243,6 +243,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.etp = plan.etp;
   c.dispatch = plan.dispatch;
   c.overlap_tensor = plan.overlap_tensor && c.sp;
+  c.tensor_parts = framework.tensor_parts;
   c.overlap_experts = plan.overlap_experts;
   c.micro_batch = plan.micro_batch;
   c.seq = seq;
