@@ -90,8 +90,6 @@ AttentionKernel attention_kernel_of(std::string_view name) {
 
 std::string_view name_of(Mover mover) { return mover_names[static_cast<std::size_t>(mover)]; }
 
-Mover mover_of(std::string_view name) { return static_cast<Mover>(index_of(mover_names, name, "mover")); }
-
 Flops attention_flops(const OpSpec& op) {
   const bool fused = op.kernel != AttentionKernel::unfused;
   const double pairs =

@@ -76,7 +76,7 @@ TEST(Ring, PassesKeysBesideTheStepBeforeAndAddsUpAfterEach) {
     std::vector<const BodyOp*> out;
     for (const auto& op : all) {
       const bool kernel = op.spec.kind == OpKind::attention;
-      if (kernel || op.scope == Scope::context || op.spec.name.starts_with("cp_ring_merge")) out.push_back(&op);
+      if (kernel || op.scope == Scope::context || std::string_view(op.spec.name).starts_with("cp_ring_merge")) out.push_back(&op);
     }
     return out;
   };

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/core/block_bodies.h"
@@ -16,7 +17,7 @@ using block_bodies::Setting;
 std::vector<const BodyOp*> all_of(const std::vector<BodyOp>& ops, std::string_view prefix) {
   std::vector<const BodyOp*> out;
   for (const auto& op : ops) {
-    if (op.spec.name.starts_with(prefix)) out.push_back(&op);
+    if (std::string_view(op.spec.name).starts_with(prefix)) out.push_back(&op);
   }
   return out;
 }
@@ -95,7 +96,7 @@ TEST(TensorParts, AddUpToTheWhole) {
           const auto rows_of = [](const std::vector<BodyOp>& ops) {
             std::map<std::string, std::int64_t> rows;
             for (const auto& op : ops) {
-              if (op.spec.kind == OpKind::gemm) rows[op.spec.name] += op.spec.m * op.spec.batch;
+              if (op.spec.kind == OpKind::gemm) rows[op.spec.name.str()] += op.spec.m * op.spec.batch;
             }
             return rows;
           };
@@ -112,7 +113,8 @@ TEST(TensorParts, AddUpToTheWhole) {
           EXPECT_NEAR(received(b), received(a), 1e-9 * received(a)) << name;
           for (const auto& op : b) {
             const bool in_part = op.spec.beside != Mover::none;
-            EXPECT_FALSE(in_part && (op.weight_gradient || op.spec.grouped || op.spec.name.starts_with("logits"))) << op.spec.name;
+            EXPECT_FALSE(in_part && (op.weight_gradient || op.spec.grouped || std::string_view(op.spec.name).starts_with("logits")))
+                << op.spec.name.str();
           }
         }
       }
