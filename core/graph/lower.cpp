@@ -45,6 +45,7 @@ class Lowering : private GraphWriter {
     units_.resize(lanes_.size());
     last_data_.resize(lanes_.size());
     plan_pieces();
+    if (traffic_.reduces_runs()) ends_run_ = ends_of_runs(table_);
   }
   std::size_t cells() const { return static_cast<std::size_t>(table_.stages() * table_.micro_batches); }
   std::size_t cell_index(std::size_t stage, std::uint32_t micro_batch) const {
@@ -56,6 +57,10 @@ class Lowering : private GraphWriter {
 
   bool reduces_in_pieces(bool last) const {
     return traffic_.reduces() && (traffic_.reduces_each() || (last && work_.plan.overlap_gradients));
+  }
+  bool reduces_after(const Action& a) const {
+    if (!ends_run_.empty() && !ends_run_[cell_index(a.stage, a.micro_batch)]) return false;
+    return reduces_in_pieces(a.micro_batch == last_backward_[a.stage]);
   }
   // Gradients of a micro-batch are complete after its whole backward, or after its W.
   static bool completes(Part part) { return part == Part::backward || part == Part::weight_gradient; }
@@ -162,7 +167,7 @@ class Lowering : private GraphWriter {
   bool in_pieces(const Action& a) const {
     if (traffic_.gathers_units()) return true;
     if (a.kind == Part::forward) return traffic_.gathers_ahead() && a.micro_batch == first_forward_[a.stage];
-    return completes(a.kind) && reduces_in_pieces(a.micro_batch == last_backward_[a.stage]);
+    return completes(a.kind) && reduces_after(a);
   }
   void run_pair(std::int64_t p, const Action& a, const Action& b) {
     const auto& forward = a.kind == Part::forward ? a : b;
@@ -450,6 +455,7 @@ class Lowering : private GraphWriter {
   std::vector<std::uint32_t> first_forward_, last_backward_;   // micro-batch, by stage; last: whose gradients complete last
   std::vector<std::pair<std::size_t, std::size_t>> unrolled_;  // by pipeline rank: actions before and from here on
   bool unroll_ = false;                                        // the action that is being written
+  std::vector<bool> ends_run_;                                 // by stage and micro-batch; empty where all are reduced
   std::vector<bool> whole_;                                    // by stage and micro-batch
   std::vector<bool> finished_;                                 // forward, by stage and micro-batch
   std::vector<std::map<std::uint32_t, std::vector<OpId>>> arrived_;

@@ -50,6 +50,7 @@ BodyMemory body_memory(const Body& body, const Framework& framework) {
 RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank) {
   RankParameters p;
   for (const auto s : work.stages_of_rank(pipeline_rank)) {
+    const double before = p.all.all();
     for (const auto index : work.stages[static_cast<std::size_t>(s)].bodies) {
       const auto& body = work.bodies[index];
       p.all += body.elements();
@@ -61,6 +62,7 @@ RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank)
       p.layer_weights = std::max(p.layer_weights, body.layer_weights);
       p.output_weight = std::max(p.output_weight, body.output_weight);
     }
+    p.largest_stage = std::max(p.largest_stage, p.all.all() - before);
   }
   return p;
 }
@@ -108,6 +110,8 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   if (traffic.reduces_each()) {
     buffers += (recipe.weight_bytes + recipe.gradient_reduce_bytes) * parameters.largest_body;
   }
+  // Gradients of a run's stage stay whole until they are reduced.
+  if (traffic.reduces_runs()) buffers += recipe.gradient_bytes * parameters.largest_stage;
   set(MemoryTerm::buffers, buffers);
   set(MemoryTerm::communicators, framework.communicator.value * communicators(plan, parameters.all.experts > 0.0));
   set(MemoryTerm::context, framework.context.value);

@@ -52,6 +52,7 @@ struct CellMemory {
 struct RankParameters {
   StateElements all, gemm;
   double largest_body = 0.0;   // elements of the largest body: what is gathered or reduced at once
+  double largest_stage = 0.0;  // elements of the largest virtual stage
   double newton_schulz = 0.0;  // FLOPs of one Newton-Schulz step over its GEMM weights
   double layer_weights = 0.0, output_weight = 0.0;  // the most of Body::layer_weights and output_weight
   StateElements matrix_squares, newton_schulz_elements;  // sums of Body's
@@ -59,7 +60,7 @@ struct RankParameters {
   // A part of them, where others hold copies of the same and share the work.
   RankParameters share(double copies) const {
     const auto part = [&](const StateElements& n) { return StateElements{n.dense / copies, n.experts / copies}; };
-    return {part(all), part(gemm), largest_body, newton_schulz / copies, layer_weights, output_weight, part(matrix_squares),
+    return {part(all), part(gemm), largest_body, largest_stage, newton_schulz / copies, layer_weights, output_weight, part(matrix_squares),
             part(newton_schulz_elements)};
   }
 };

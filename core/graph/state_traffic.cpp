@@ -62,7 +62,8 @@ StateTraffic::StateTraffic(const ParallelPlan& plan, const Recipe& recipe)
       matrix_bytes_(recipe.matrix_gather_bytes),
       offload_(plan.offload),
       collectives_(plan.collectives),
-      overlap_parameters_(plan.overlap_parameters) {}
+      overlap_parameters_(plan.overlap_parameters),
+      reduce_runs_(plan.reduce_runs) {}
 
 std::array<StateTraffic::Class, 2> StateTraffic::classes(const StateElements& n) const {
   return {Class{dense_, stride_, n.dense, false}, Class{experts_, expert_stride_, n.experts, true}};

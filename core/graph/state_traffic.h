@@ -56,7 +56,7 @@ struct ShardSizes {
 // in which they run. With groups of p <= g <= o of D replicas (ZeRO, arXiv 1910.02054; groups smaller than all: PaRO, arXiv
 // 2310.06003, table 1), n elements:
 //   before a unit runs    p > 1: all-gather of its n over p
-//   after each backward   g > 1: reduce-scatter of n over g
+//   after each backward   g > 1: reduce-scatter of n over g (reduce=runs: after the last of consecutive ones)
 //   after the last        o > g: reduce-scatter of n / g over o / g; D > o: all-reduce of n / o over D / o
 //   before the optimizer  o > 1: all-gather of the matrices that parts cut, where the recipe gathers them (matrix_gather)
 //   after the optimizer   o > p: all-gather of n / p over o / p
@@ -108,6 +108,8 @@ class StateTraffic {
   bool reduces_each() const {
     return dense_.gradients > 1 || experts_.gradients > 1 || dense_.gradients_on_host || experts_.gradients_on_host;
   }
+  // Of those that are reduced before the last backward, only after a run of a stage's backwards.
+  bool reduces_runs() const { return reduce_runs_ && reduces_each(); }
   bool shards_optimizer() const { return dense_.optimizer > 1 || experts_.optimizer > 1; }
 
  private:
@@ -125,7 +127,7 @@ class StateTraffic {
   double gather_bytes_, reduce_bytes_, weight_bytes_, gradient_bytes_, matrix_bytes_;
   Offload offload_;
   Collectives collectives_;
-  bool overlap_parameters_;
+  bool overlap_parameters_, reduce_runs_;
 };
 
 }  // namespace core

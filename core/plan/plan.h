@@ -77,7 +77,8 @@ enum class CudaGraphs : std::uint8_t { none, layers };
 // layers=7/8/8/7 lists them; overlap is both, gradients, parameters or none, and tensor and experts joined with +;
 // shard=p:8,g:8,o:all gives the groups of the states that are shared out (none, node, all or a number of ranks), and
 // expert-shard those of the experts; offload joins optimizer, weights and activations with +.
-// Said only where not the default: dispatch=one-sided, collectives=hierarchical|overlapping, loss=fused|linear, graphs=layers, sync=post.
+// Said only where not the default: dispatch=one-sided, collectives=hierarchical|overlapping, reduce=runs, loss=fused|linear,
+// graphs=layers, sync=post.
 struct ParallelPlan {
   std::int64_t tp = 1;
   bool sp = false;
@@ -104,6 +105,9 @@ struct ParallelPlan {
   Offload offload;
   Dispatch dispatch = Dispatch::nccl;
   Collectives collectives = Collectives::flat;
+  // Sharded gradients are reduced once for a run of consecutive micro-batches of a stage on its rank, not after each, and kept
+  // whole through the run (Llama 3, arXiv 2407.21783, section 3.3.2).
+  bool reduce_runs = false;
   Loss loss = Loss::unfused;
   CudaGraphs graphs = CudaGraphs::none;
   bool post_validation = false;  // the optimizer does not wait for the global gradient norm (arXiv 2401.10241, section 4)

@@ -29,10 +29,10 @@ constexpr std::array<NamedModule, 6> named_modules = {{{"core_attention", module
                                                        {"mlp", modules::mlp},
                                                        {"moe", modules::moe}}};
 
-constexpr std::array<std::string_view, 25> keys = {
+constexpr std::array<std::string_view, 26> keys = {
     "tp",          "sp",           "cp", "pp",  "vpp",      "ep",        "etp",    "dp",      "zero",    "shard",
     "expert-zero", "expert-shard", "mb", "gbs", "schedule", "recompute", "layers", "overlap", "offload", "dispatch",
-    "collectives", "loss",        "graphs",       "sync", "recipe"};
+    "collectives", "reduce",       "loss",        "graphs",       "sync", "recipe"};
 
 struct Word {
   std::string_view key, value;
@@ -141,6 +141,7 @@ class Reader {
     else if (key == "overlap") read_overlap();
     else if (key == "dispatch") plan_.dispatch = choice({"nccl", "one-sided"}) == 0 ? Dispatch::nccl : Dispatch::one_sided;
     else if (key == "collectives") read_collectives();
+    else if (key == "reduce") plan_.reduce_runs = choice({"each", "runs"}) == 1;
     else if (key == "loss") plan_.loss = static_cast<Loss>(choice({"unfused", "fused", "linear"}));
     else if (key == "graphs") plan_.graphs = choice({"none", "layers"}) == 0 ? CudaGraphs::none : CudaGraphs::layers;
     else if (key == "sync") plan_.post_validation = choice({"before", "post"}) == 1;
@@ -350,6 +351,7 @@ std::string rest_text(const ParallelPlan& plan) {
   if (plan.expert_zero) text += " " + shard_text("expert-shard", "expert-zero", *plan.expert_zero, plan.expert_shard);
   if (plan.dispatch == Dispatch::one_sided) text += " dispatch=one-sided";
   if (plan.collectives != Collectives::flat) text += fmt::format(" collectives={}", name_of(plan.collectives));
+  if (plan.reduce_runs) text += " reduce=runs";
   if (plan.loss != Loss::unfused) text += plan.loss == Loss::fused ? " loss=fused" : " loss=linear";
   if (plan.graphs == CudaGraphs::layers) text += " graphs=layers";
   if (plan.post_validation) text += " sync=post";

@@ -332,6 +332,24 @@ std::optional<std::string> why_not_executable(const ScheduleTable& table) {
   return std::nullopt;
 }
 
+std::vector<bool> ends_of_runs(const ScheduleTable& table) {
+  std::vector<bool> ends(static_cast<std::size_t>(table.stages() * table.micro_batches), false);
+  for (const auto& actions : table.ranks) {
+    const Action* before = nullptr;
+    const auto end = [&] {
+      const auto at = before->stage * static_cast<std::size_t>(table.micro_batches) + before->micro_batch;
+      ends[at] = true;
+    };
+    for (const auto& a : actions) {
+      if (a.kind != Action::Kind::backward) continue;
+      if (before != nullptr && before->stage != a.stage) end();
+      before = &a;
+    }
+    if (before != nullptr) end();
+  }
+  return ends;
+}
+
 std::vector<std::int64_t> most_in_flight(const ScheduleTable& table) {
   std::vector<std::int64_t> now(static_cast<std::size_t>(table.stages()), 0), most(now);
   for (const auto& rank : table.ranks) {

@@ -57,6 +57,10 @@ std::optional<std::string> why_not_executable(const ScheduleTable& table);
 // Most micro-batches in flight (forward done or running, backward or W not finished) of each stage of the table.
 std::vector<std::int64_t> most_in_flight(const ScheduleTable& table);
 
+// Whether a whole backward ends a run: the next one of its rank is of another stage, or there is none. By stage *
+// micro_batches + micro-batch.
+std::vector<bool> ends_of_runs(const ScheduleTable& table);
+
 // A pipeline schedule: one file in core/plan/schedules that writes such a table.
 struct Schedule {
   std::string_view name;

@@ -50,6 +50,8 @@ void CellRunner::prepare(const ScheduleTable& table, const CellTimes& times) {
       std::any_of(times.last_backward.begin(), times.last_backward.end(), differs)) {
     find_edges(table);
   }
+  ends_run_.clear();
+  if (!times.inner_backward.empty()) ends_run_ = core::ends_of_runs(table);
   for (std::size_t r = 0; r < ranks_.size(); ++r) queue_gathers(table, times, r);
 }
 
@@ -81,6 +83,9 @@ const Pieces& CellRunner::pieces_of(const Action& a, const CellTimes& times) con
       return first_forward_[a.stage] == micro_batch && !times.first_forward[s].empty() ? times.first_forward[s]
                                                                                        : times.forward[s];
     case Action::Kind::backward:
+      if (!ends_run_.empty() && !ends_run_[a.stage * static_cast<std::size_t>(micro_batches_) + a.micro_batch]) {
+        return times.inner_backward[s];
+      }
       return last_backward_[a.stage] == micro_batch && !times.last_backward[s].empty() ? times.last_backward[s]
                                                                                        : times.backward[s];
     case Action::Kind::input_gradient: return times.input_gradient[s];

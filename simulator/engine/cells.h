@@ -57,6 +57,8 @@ struct CellTimes {
   // gradients complete last where they differ (else empty). Split backwards have I and W instead of B.
   std::vector<Pieces> forward, first_forward, backward, last_backward, input_gradient, weight_gradient,
       last_weight_gradient;
+  // Where gradients are reduced after runs of backwards (core::ends_of_runs): the pieces of one inside a run. Else empty.
+  std::vector<Pieces> inner_backward;
   // Overlapped pairs: of a forward like f and a backward like b (whole, or I), the computation of both together, in
   // pairs[f * forward.size() + b]; empty where the schedule has none.
   Pieces pairs;
@@ -176,6 +178,7 @@ class CellRunner {
   std::vector<core::SimTime> forward_arrival_, backward_arrival_;  // by stage and micro-batch, -1 = not yet
   std::vector<std::size_t> like_;                           // by stage of the table
   std::vector<std::int64_t> forward_done_, backward_done_;         // by stage, in order of micro-batches
+  std::vector<bool> ends_run_;  // by stage and micro-batch; empty where there are no runs
   std::vector<std::int64_t> first_forward_, last_backward_;        // micro-batch, by stage; -1 where no edge differs
   std::int64_t micro_batches_ = 0, cells_ = 0;
 };

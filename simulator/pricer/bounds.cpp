@@ -82,7 +82,8 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
       if (visits == 0) continue;
       const auto s = static_cast<std::size_t>(stage), like = times.like_of(s);
       auto forward = load_of(times.forward[like]), first = load_of(ends(times.first_forward[like], times.forward[like]));
-      auto backward = load_of(times.backward[like]), last = load_of(ends(times.last_backward[like], times.backward[like]));
+      // At least one backward ends a run.
+      auto backward = load_of((times.inner_backward.empty() ? times.backward : times.inner_backward)[like]), last = load_of(ends(times.last_backward[like], times.backward[like]));
       if (schedule.splits_backward) {
         const auto input = load_of(times.input_gradient[like]), weight = load_of(times.weight_gradient[like]);
         backward = lesser(backward, input, weight);

@@ -127,6 +127,7 @@ void Pricer::edge_pieces(const core::ParallelPlan& plan, const core::StateTraffi
   expand(stages_[first_like_[like]]);
   auto ranges = buckets(plan);
   if (reduces) {
+    if (traffic.reduces_runs()) out.inner_backward[like] = out.backward[like];
     if (traffic.reduces_each()) out.backward[like].clear(), out.weight_gradient[like].clear();
     AlikeTraffic reduce_times([&](const core::StateElements& elements) {
       ReduceTimes times{times_of(traffic.reduce_each(elements)), {}};
@@ -208,6 +209,7 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
     pieces->resize(likes);
     for (auto& p : *pieces) p.clear();
   }
+  out.inner_backward.assign(traffic.reduces_runs() ? likes : 0, {});
   std::vector<core::RankParameters> of_like(likes), of_rank(pp);
   for (std::size_t like = 0; like < likes; ++like) {
     for (const auto& run : stages_[first_like_[like]].runs) add(of_like[like], *run.body, run.count);

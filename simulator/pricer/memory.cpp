@@ -17,9 +17,11 @@ void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMem
   for (std::size_t r = 0; r < out.size(); ++r) {
     core::RankParameters parameters;
     for (const auto s : core::model_stages_of_rank(placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
+      const double before = parameters.all.all();
       for (const auto& run : stages_[static_cast<std::size_t>(s)].runs) {
         add(parameters, *run.body, run.count);
       }
+      parameters.largest_stage = std::max(parameters.largest_stage, parameters.all.all() - before);
     }
     out[r] = {};
     for (const auto bytes : core::resident_memory(parameters, plan, setting_.recipe, framework)) {

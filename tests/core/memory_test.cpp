@@ -379,5 +379,17 @@ TEST(Logits, AreFourBytesEach) {
   EXPECT_EQ(logits("llama-3.1-8b", "tp=2", 16384), 4.0 * 16384 * 128256 / 2);
 }
 
+// Gradients of a run of micro-batches stay whole until they are reduced: those of one virtual stage at a time.
+TEST(ResidentMemory, HoldsTheGradientsOfARunsStage) {
+  RankParameters rank;
+  rank.all.dense = rank.gemm.dense = 4e9, rank.largest_body = 1e8, rank.largest_stage = 1e9;
+  const auto recipe = load_recipe("bf16");
+  const auto bytes = [&](const std::string& plan) {
+    const auto terms = resident_memory(rank, plans::plan(plan), recipe, load_framework("fsdp"));
+    return static_cast<double>(terms[index_of(MemoryTerm::buffers)]);
+  };
+  EXPECT_NEAR(bytes("dp=8 zero=2 gbs=8 reduce=runs") - bytes("dp=8 zero=2 gbs=8"), 4.0 * 1e9, 1024.0);
+}
+
 }  // namespace
 }  // namespace core

@@ -338,5 +338,21 @@ TEST(PlanText, SaysHowCollectivesPassNodesWhereNotFlat) {
             "--plan: collectives: found \"ring\", expected flat or hierarchical or overlapping");
 }
 
+TEST(PlanText, HasReductionsOfRuns) {
+  const auto plan = plans::plan("dp=4 zero=2 gbs=4 reduce=runs");
+  EXPECT_TRUE(plan.reduce_runs);
+  EXPECT_EQ(plans::plan(to_text(plan)), plan);
+  EXPECT_EQ(plans::plan("reduce=each"), ParallelPlan{});
+  EXPECT_EQ(complaint("reduce=often"), "--plan: reduce: found \"often\", expected each or runs");
+  const auto model = load_model("tiny-llama");
+  const auto reason = [&](const std::string& text) {
+    const auto p = plans::plan(text);
+    return why_not(model, p, p.gpus(), 64).value_or("");
+  };
+  EXPECT_EQ(reason("dp=4 zero=2 gbs=4 reduce=runs"), "");
+  EXPECT_EQ(reason("dp=4 zero=1 gbs=4 reduce=runs"), "reduce=runs with zero=1: expected zero=2, sharded gradients of whole parameters");
+  EXPECT_NE(reason("pp=2 dp=2 zero=2 gbs=8 schedule=zb-h1 reduce=runs").find("expected a schedule of whole backwards"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace core

@@ -261,6 +261,17 @@ TEST(ScheduleTables, ShuffledProgramsRunJustWhenTheirGraphHasNoCycle) {
 // --- in flight -----------------------------------------------------------------------------------
 
 // A whole backward ends it; of a split one, W does.
+// Runs of whole backwards of one stage after another on a rank, whatever stands between them.
+TEST(Runs, EndWhereARanksNextBackwardIsOfAnotherStage) {
+  const auto table = parse_schedule("0F0 0F1 1F0 1B0 1F1 1B1 0F2 0B0 0F3 0B1 1F2 1B2 1F3 1B3 0B2 0B3");
+  EXPECT_EQ(ends_of_runs(table), (std::vector<bool>{false, true, false, true, false, true, false, true}));
+  const auto plain = find_schedule("1f1b")->table(4, 1, 8);
+  const auto ends = ends_of_runs(plain);
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(ends[stage * 8 + i], i == 7);
+  }
+}
+
 TEST(InFlight, LastsUntilTheWeightGradient) {
   const auto most = [](std::string_view text) { return most_in_flight(parse_schedule(text)); };
   EXPECT_EQ(most("0F0 0B0 0F1 0B1\n"), std::vector<std::int64_t>{1});

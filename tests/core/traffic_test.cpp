@@ -252,6 +252,28 @@ TEST(ExpertParallel, GathersCopiesOverExpertTensorRanksAndFoldsTheRest) {
 
 // --- sharding over groups --------------------------------------------------------------------------
 
+// Llama 3, arXiv 2407.21783, section 3.3.2: consecutive micro-batches of a stage are reduced once. 1F1B has one run of them;
+// interleaved, a rank takes its stages by turns of pp micro-batches: m / pp runs of each.
+TEST(Sharding, OfRunsReducesOnceForConsecutiveMicroBatches) {
+  const auto model = load_model("tiny-llama");
+  const double n = parameters_of(model);
+  for (const auto& [how, times] : {std::pair<std::string, double>{"", m}, {" reduce=runs", 1.0}}) {
+    expect_moved(step(model, "dp=4 zero=2 mb=2 gbs=24" + how, 64),
+                 {{Phase::gradient_reduce, OpKind::reduce_scatter, {1, 4}, times * fp32 * n},
+                  {Phase::parameter_gather, OpKind::all_gather, {1, 4}, sixteen_bits * n}});
+  }
+  for (const auto& [how, times] : {std::pair<std::string, double>{"", 6.0}, {" reduce=runs", 3.0}}) {
+    const auto work = step(model, "pp=2x2 dp=2 zero=2 gbs=12 schedule=interleaved" + how, 64);
+    for (const auto grain : {Grain::cell, Grain::mixed, Grain::op}) {
+      const auto graph = lower(work, plans::table(work.plan), grain);
+      for (std::int32_t r = 0; r < graph.ranks; ++r) {
+        EXPECT_DOUBLE_EQ(graph.bytes(r, OpKind::reduce_scatter).value, times * fp32 * work.parameters_of_rank(r).all())
+            << to_text(work.plan) << " at " << name_of(grain);
+      }
+    }
+  }
+}
+
 // HSDP (PyTorch FSDP, arXiv 2304.11277, section 3.2.2): groups of F = 4 of W = 8 ranks share parameters, gradients and states. Each
 // micro-batch gathers twice and reduce-scatters once inside a group; once a step the shards are all-reduced over the W / F groups.
 TEST(Sharding, HybridGathersInsideAGroupAndReducesBetweenGroups) {

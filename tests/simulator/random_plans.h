@@ -172,6 +172,8 @@ inline core::ParallelPlan draw(Rng& rng,
           : pick<core::Layout>(rng, {core::Layout::even, core::Layout::slots, core::Layout::given});
   if (plan.layout == core::Layout::given)
     plan.layers = draw_layers(rng, model.layers(), plan.stages());
+  const auto* drawn = core::find_schedule(plan.schedule);
+  plan.reduce_runs = plan.zero == 2 && !drawn->splits_backward && !drawn->pairs && rng() % 2 == 0;
   plan.overlap_gradients = rng() % 4 != 0;
   plan.overlap_parameters = rng() % 4 != 0;
   if (limits.offload) {

@@ -30,6 +30,18 @@ std::optional<std::string> why_not_groups(std::string_view key, int zero, const 
   return std::nullopt;
 }
 
+// Gradients of a run stay whole on the rank until it ends.
+std::optional<std::string> why_not_runs(const ParallelPlan& plan) {
+  if (!plan.reduce_runs) return std::nullopt;
+  if (plan.zero != 2) return fmt::format("reduce=runs with zero={}: expected zero=2, sharded gradients of whole parameters", plan.zero);
+  if (plan.offload.optimizer) return "reduce=runs with offload=optimizer: gradients would go to the host after each run; expected reduce=each";
+  const auto* schedule = find_schedule(plan.schedule);
+  if (schedule != nullptr && (schedule->splits_backward || schedule->pairs)) {
+    return fmt::format("reduce=runs with schedule {}: expected a schedule of whole backwards, each by itself", plan.schedule);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> why_not(const ModelSpec&, const ParallelPlan& plan, std::int64_t) {
   if (auto reason = why_not_groups("shard", plan.zero, plan.shard, plan.replicas())) return reason;
   if (plan.expert_zero) {
@@ -39,6 +51,7 @@ std::optional<std::string> why_not(const ModelSpec&, const ParallelPlan& plan, s
                          *plan.expert_zero, plan.zero);
     }
   }
+  if (auto reason = why_not_runs(plan)) return reason;
   if (plan.offload.weights && plan.zero < 3) return "offload=weights needs sharded parameters (zero=3)";
   const auto* schedule = find_schedule(plan.schedule);
   if ((plan.offload.optimizer || plan.offload.weights) && schedule != nullptr && schedule->placement == Placement::both_ways) {
