@@ -81,6 +81,37 @@ void take_domain(const core::MeasuredRun& run, core::Node& node, Notes& notes) {
   }
 }
 
+// Servers that a GPU also comes in, by their GPUs: tables name no servers.
+struct OtherNode {
+  std::string_view gpu;
+  int gpus;
+  std::string_view node;
+};
+constexpr std::array other_nodes = std::to_array<OtherNode>({
+    {"v100-sxm-32", 4, "jean-zay-v100"},
+    {"v100-sxm-16", 4, "jean-zay-v100"},
+    {"a100-sxm-40", 4, "perlmutter-gpu"},
+});
+
+void take_node(std::int64_t per_node, core::Cluster& cluster, Notes& notes) {
+  for (const auto& other : other_nodes) {
+    if (other.gpu != cluster.gpu.name || other.gpus != per_node) continue;
+    // As make_cluster builds it, with another server.
+    auto gpu = core::load_gpu(cluster.gpu.name);
+    cluster.node = core::load_node(other.node);
+    cluster.node.gpu = gpu.name;
+    gpu.host_link = std::min(gpu.host_link, cluster.node.host_link_per_gpu);
+    if (cluster.node.host_memory_bandwidth) {
+      gpu.host_memory_bandwidth = *cluster.node.host_memory_bandwidth * (1.0 / static_cast<double>(per_node));
+      gpu.host_link = std::min(gpu.host_link, *gpu.host_memory_bandwidth);
+    }
+    cluster.gpu = gpu;
+    notes.assume(fmt::format("a server such as {}", other.node));
+    return;
+  }
+  cluster.node.gpus = static_cast<int>(std::min<std::int64_t>(per_node, 1024));
+}
+
 }  // namespace
 
 core::Cluster cluster_of(const core::MeasuredRun& run, Notes& notes) {
@@ -91,7 +122,7 @@ core::Cluster cluster_of(const core::MeasuredRun& run, Notes& notes) {
   core::Node& node = cluster.node;
   // A row of one GPU says that the node has one: no link of it is used.
   const auto per_node = run.gpus_per_node.value_or(node.gpus);
-  if (per_node > 1) node.gpus = static_cast<int>(std::min<std::int64_t>(per_node, 1024));
+  if (per_node > 1 && per_node != node.gpus) take_node(per_node, cluster, notes);
   if (per_node > 1 || !run.gpus_per_node) {
     take_domain(run, node, notes);
     take_network(run, node);

@@ -27,9 +27,27 @@ std::int64_t degree(const MeasuredRun::Count& value, std::string_view name) {
   return value.value_or(1);
 }
 
+bool lists_stages(const MeasuredRun& run) { return !run.pp_layout.empty() && !run.pp_layout.starts_with("first stage"); }
+
+// Stated, or what layers a virtual stage or a layout amount to.
+std::int64_t virtual_stages_of(const MeasuredRun& run, std::int64_t pp) {
+  if (run.vpp) return degree(run.vpp, "vpp");
+  if (lists_stages(run)) {
+    const auto stages = std::ssize(layers_of_layout(run.pp_layout));
+    if (stages % pp != 0) throw core::InputError(fmt::format("pp_layout lists {} stages, which pp={} does not divide", stages, pp));
+    return stages / pp;
+  }
+  const auto each = degree(run.layers_per_virtual_stage, "layers_per_virtual_stage") * pp;
+  if (!run.layers_per_virtual_stage) return 1;
+  if (*run.layers % each != 0) {
+    throw core::InputError(fmt::format("{} layers do not divide by pp={} and {} a virtual stage", *run.layers, pp, each / pp));
+  }
+  return *run.layers / each;
+}
+
 void take_degrees(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
   plan.tp = degree(run.tp, "tp"), plan.cp = degree(run.cp, "cp"), plan.pp = degree(run.pp, "pp");
-  plan.vpp = degree(run.vpp, "vpp"), plan.ep = degree(run.ep, "ep");
+  plan.vpp = virtual_stages_of(run, plan.pp), plan.ep = degree(run.ep, "ep");
   const auto others = plan.tp * plan.cp * plan.pp;
   if (!run.dp && *run.gpus % others != 0) {
     throw core::InputError(fmt::format("{} GPUs do not divide by tp x cp x pp = {}", *run.gpus, others));
@@ -193,15 +211,27 @@ void take_schedule(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
   }
 }
 
-// Megatron-Core's pairs, account_for_embedding_in_pipeline_split and its kin for the loss: each a layer's slot.
+// The others share out the rest evenly; where it does not divide, the last stage has as few layers as the first.
+void take_first_stage(const MeasuredRun& run, std::int64_t layers, std::int64_t first, ParallelPlan& plan, Notes& notes) {
+  const auto stages = plan.stages();
+  const bool both = stages > 1 && (layers - first) % (stages - 1) != 0;
+  const auto others = stages - (both ? 2 : 1), left = layers - first * (both ? 2 : 1);
+  if (others < 1 || left < 0 || left % others != 0) {
+    throw core::InputError(fmt::format("pp_layout {}: {} layers do not divide so over {} stages", run.pp_layout, layers, stages));
+  }
+  if (both) notes.assume(fmt::format("a last stage of {} layers, as the first", first));
+  plan.layout = core::Layout::given;
+  plan.layers.assign(static_cast<std::size_t>(stages), left / others);
+  plan.layers.front() = first;
+  if (both) plan.layers.back() = first;
+}
+
+// Without a layout, layers that do not divide leave a slot for the embedding and one for the loss (Megatron-Core,
+// account_for_embedding_in_pipeline_split and its kin for the loss).
 void take_layout(const MeasuredRun& run, const core::ModelSpec& model, ParallelPlan& plan, Notes& notes) {
   const auto layers = model.layers();
   if (const auto first = number_after(run.pp_layout, "first stage ")) {
-    const auto others = plan.stages() - 1;
-    if (others < 1 || (layers - *first) % others != 0) throw core::InputError(fmt::format("pp_layout {}: the rest of {} layers does not divide by {} stages", run.pp_layout, layers, others));
-    plan.layout = core::Layout::given;
-    plan.layers.assign(static_cast<std::size_t>(plan.stages()), (layers - *first) / others);
-    plan.layers.front() = *first;
+    take_first_stage(run, layers, *first, plan, notes);
   } else if (!run.pp_layout.empty()) {
     plan.layout = core::Layout::given;
     plan.layers = layers_of_layout(run.pp_layout);

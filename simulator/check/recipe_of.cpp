@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "simulator/check/software.h"
 
 namespace simulator {
 
@@ -41,7 +42,14 @@ constexpr std::array precisions = std::to_array<Precision>({
     {"NVFP4", "nvfp4"},
 });
 
+bool is_bridge(const MeasuredRun& run) { return run.framework.starts_with("Megatron-Bridge"); }
+
 std::string_view recipe_name(const MeasuredRun& run, Notes& notes) {
+  if (run.framework.starts_with("NeMo AutoModel") && run.precision == "bf16" && run.main_params_dtype.empty()) {
+    // Its benchmark configurations hand bf16 weights to torch.optim.Adam.
+    notes.assume("weights, gradients and moments in bf16 alone, as AutoModel's benchmarks hand them to the optimizer");
+    return "bf16-pure";
+  }
   if (run.iteration_time_ms) {
     notes.assume("fp16 and no sharing of optimizer states, as vTrain's configurations have it");
     return "fp16";
@@ -76,6 +84,8 @@ void take_states(const MeasuredRun& run, core::Recipe& recipe) {
     if (!gathers_weights(run)) recipe.gradient_bytes = recipe.gradient_reduce_bytes;
   }
   if (!run.main_params_dtype.empty()) recipe.main_weight_bytes = bytes_of(run.main_params_dtype, "main_params_dtype");
+  // FSDP's one copy of a weight is the fp32 shard: what is gathered in 16 bits is not kept. 2 bytes count as the weight.
+  if (stack_of(run) == Stack::fsdp && recipe.main_weight_bytes > recipe.weight_bytes) recipe.main_weight_bytes -= recipe.weight_bytes;
   if (!run.optimizer_state_dtype.empty()) {
     recipe.moment1_bytes = recipe.moment2_bytes = bytes_of(run.optimizer_state_dtype, "optimizer_state_dtype");
     recipe.matrix_moment1_bytes = recipe.matrix_moment2_bytes = recipe.moment1_bytes;
@@ -92,6 +102,26 @@ void take_fp8_weights(const MeasuredRun& run, core::Recipe& recipe, Notes& notes
   }
   recipe.weight_copy_bytes -= recipe.weight_bytes;
   if (recipe.name != "mxfp8") recipe.parameter_gather_bytes = 1.0;
+}
+
+// What all presets of its performance recipes have, where a row states none: gradients reduced in bf16, weights in fp8 where
+// GEMMs are, no layers kept in bf16.
+void take_bridge(const MeasuredRun& run, core::Recipe& recipe, Notes& notes) {
+  if (!is_bridge(run)) return;
+  if (run.grad_dtype.empty()) {
+    recipe.gradient_bytes = recipe.gradient_reduce_bytes = 2.0;
+    notes.assume("gradients in bf16, as in Megatron-Bridge's performance presets");
+  }
+  if (!run.fp8_params && recipe.name.find("fp8") != std::string::npos) {
+    MeasuredRun as_presets = run;
+    as_presets.fp8_params = true;
+    take_fp8_weights(as_presets, recipe, notes);
+    notes.assume("weights kept in fp8, as in Megatron-Bridge's performance presets");
+  }
+  if (recipe.high_first + recipe.high_last > 0) {
+    recipe.high_first = recipe.high_last = 0;
+    notes.assume("no layers kept in bf16, as in Megatron-Bridge's performance presets");
+  }
 }
 
 void check_formats(const core::Recipe& recipe, const core::Gpu& gpu) {
@@ -117,6 +147,7 @@ core::Recipe recipe_of(const MeasuredRun& run, const core::Gpu& gpu, Notes& note
   take_optimizer(run, notes);
   take_states(run, recipe);
   take_fp8_weights(run, recipe, notes);
+  take_bridge(run, recipe, notes);
   if (run.precision == "float8 rowwise") notes.ignore("scales by row instead of by tensor");
   if (run.precision == "float8 linears (fp8 all-gather)") recipe.parameter_gather_bytes = 1.0;
   check_formats(recipe, gpu);
