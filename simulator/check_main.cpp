@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/error.h"
@@ -76,6 +77,10 @@ int run(const Options& options) {
   if (read > report.rows.size()) {
     report.remarks.push_back(fmt::format("{} rows whose ids stand in an earlier table were left out", read - report.rows.size()));
   }
+  const auto coarse = std::count_if(report.rows.begin(), report.rows.end(), [](const simulator::CheckedRow& row) {
+    return row.predicted && row.predicted->grain == core::Grain::cell;
+  });
+  if (coarse > 0) report.remarks.push_back(fmt::format("{} rows with very many cells were simulated at cell grain", coarse));
   if (!options.baseline.empty()) hold_to_baseline(options, report);
   if (!options.reproducible) report.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   simulator::deliver(text_of(report, options.format), options.output);

@@ -57,9 +57,9 @@ constexpr double shared_port_gbps = 100.0;
 void take_network(const core::MeasuredRun& run, core::Node& node) {
   if (!run.nic_gbps_per_gpu) return;
   const double gbps = *run.nic_gbps_per_gpu;
-  if (gbps <= 0.0) throw core::InputError("nic_gbps_per_gpu 0: expected a positive number");
+  if (gbps <= 0.0 || gbps > 1e6) throw core::InputError(fmt::format("nic_gbps_per_gpu {}: expected a positive number", gbps));
   const double port = gbps < shared_port_gbps ? shared_port_gbps : gbps;
-  const double ports = gbps * node.gpus / port;
+  const double ports = gbps * node.gpus / port;  // at most as many as GPUs
   node.nics = std::max(1, static_cast<int>(std::lround(ports)));
   node.nic_bandwidth = core::BytesPerSecond{gbps * node.gpus / node.nics * 1e9 / 8.0};
 }

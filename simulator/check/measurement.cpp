@@ -58,7 +58,7 @@ std::optional<double> mfu_of(const MeasuredRun& run) {
   double value = 0.0;
   const std::string& text = run.mfu_reported;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || value <= 0.0) return std::nullopt;
+  if (read.ec != std::errc() || !(value > 0.0 && value < 1e6)) return std::nullopt;
   const bool percent = contains(text, "%") || value > 1.0;
   return percent ? value / 100.0 : value;
 }

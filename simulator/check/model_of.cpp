@@ -159,7 +159,9 @@ core::Experts experts_of(const MeasuredRun& run, const Family& family, const Dec
   e.bias = family.expert_bias || (d.up_bias && !run.test_case.empty());
   e.router_bias = family.expert_bias;
   e.selection_bias = family.selection_bias;
-  e.shared_ffn = std::llround(run.shared_experts.value_or(0.0) * static_cast<double>(e.ffn));
+  const double shared = run.shared_experts.value_or(0.0);
+  if (shared > 1024.0) throw core::InputError(fmt::format("shared_experts {}: expected 1024 at most", shared));
+  e.shared_ffn = std::llround(shared * static_cast<double>(e.ffn));
   // DeepSeek-V3's tokens go to 4 of 8 groups of experts at most (arXiv 2412.19437, section 2.1.2); Kimi K2's are not limited.
   if (family.selection_bias && e.count == 256) {
     e.groups = 8, e.groups_per_token = 4;
@@ -214,8 +216,9 @@ core::ModelSpec model_of(const MeasuredRun& run, Notes& notes) {
   Decoder d = sizes_of(run, family, notes);
   d.ffn = has_experts(run) && run.first_dense_layers.value_or(0) == 0 ? 1 : dense_ffn(run, d.hidden);
   const auto layers = layers_of(run, family, d, notes);
-  const std::vector<core::Layer> mtp(static_cast<std::size_t>(std::min<std::int64_t>(run.mtp_layers.value_or(0), 64)),
-                                     core::mtp_module(d, layers.back()));
+  const auto modules = run.mtp_layers.value_or(0);
+  if (modules > 64) throw core::InputError(fmt::format("mtp_layers {}: expected 64 at most", modules));
+  const std::vector<core::Layer> mtp(static_cast<std::size_t>(modules), core::mtp_module(d, layers.back()));
   const auto nothing = core::Document::parse_json("{}", run.id);
   core::ConfigReader reader(nothing);
   auto model = core::decoder_spec(d, layers, reader, mtp);

@@ -22,8 +22,10 @@ using core::ParallelPlan;
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 bool has_experts(const MeasuredRun& run) { return run.experts.value_or(0) > 0; }
 
-std::int64_t degree(const MeasuredRun::Count& value, std::string_view name) {
-  if (value && (*value < 1 || *value > (1 << 20))) throw core::InputError(fmt::format("{} {}: expected 1 or more", name, *value));
+constexpr std::int64_t most_ranks = 1 << 14, most_sequences = 1 << 24;
+
+std::int64_t degree(const MeasuredRun::Count& value, std::string_view name, std::int64_t most = most_ranks) {
+  if (value && (*value < 1 || *value > most)) throw core::InputError(fmt::format("{} {}: expected 1 to {}", name, *value, most));
   return value.value_or(1);
 }
 
@@ -68,9 +70,9 @@ void take_degrees(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
 
 void take_batch(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
   if (!run.micro_batch) throw core::InputError("micro_batch is not stated");
-  plan.micro_batch = degree(run.micro_batch, "micro_batch");
+  plan.micro_batch = degree(run.micro_batch, "micro_batch", most_sequences);
   if (run.global_batch_sequences) {
-    plan.global_batch = degree(run.global_batch_sequences, "global_batch_sequences");
+    plan.global_batch = degree(run.global_batch_sequences, "global_batch_sequences", most_sequences);
   } else {
     plan.global_batch = plan.micro_batch * plan.dp;
     notes.assume(fmt::format("a batch of one micro-batch a data-parallel rank: {}", plan.global_batch));
@@ -97,8 +99,9 @@ std::optional<std::int64_t> number_after(std::string_view text, std::string_view
   return value;
 }
 
+// Stacks that shard over data and context parallel ranks together print the data-parallel ones.
 void take_shard_group(std::int64_t group, ParallelPlan& plan) {
-  if (group == plan.replicas()) return;
+  if (group == plan.replicas() || group == plan.dp) return;
   plan.shard = {group, group, group};
 }
 

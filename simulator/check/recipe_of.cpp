@@ -57,7 +57,7 @@ std::string_view recipe_name(const MeasuredRun& run, Notes& notes) {
   if (!run.test_case.empty()) {
     if (!run.fp8_format.empty()) return "fp8";
     if (run.fp16.value_or(false)) return "fp16";
-    if (run.bf16.value_or(false)) return "bf16";
+    if (run.bf16.value_or(false)) return run.test_case.find("muon") == std::string::npos ? "bf16" : "bf16-muon";
     throw core::InputError("neither bf16 nor fp16: training in fp32 has no recipe");
   }
   for (const auto& precision : precisions) {

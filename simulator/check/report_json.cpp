@@ -52,6 +52,7 @@ void write_more(JsonWriter& json, const CheckedRow& row) {
   json.member("grain", core::name_of(row.predicted->grain));
   texts(json, "assumed", row.notes.assumed);
   texts(json, "ignored", row.notes.ignored);
+  json.member("derived_in_source", row.run.derived_columns);
 }
 
 void write_row(JsonWriter& json, const CheckedRow& row) {

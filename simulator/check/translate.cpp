@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 
 #include "core/error.h"
+#include "core/io/document.h"
 #include "simulator/check/cluster_of.h"
 #include "simulator/check/model_of.h"
 #include "simulator/check/plan_of.h"
@@ -22,7 +24,7 @@ double capacity_of(const core::MeasuredRun& run, Notes& notes) {
   if (text.empty() || text == "dropless") return 0.0;
   double factor = 0.0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), factor);
-  if (read.ec != std::errc() || factor <= 0.0) {
+  if (read.ec != std::errc() || !(factor > 0.0 && factor <= 1e3)) {
     throw core::InputError(fmt::format("moe_capacity {}: expected dropless or a factor", text));
   }
   if (text.find("padded") != std::string::npos) notes.assume("experts padded to their capacity");
@@ -37,13 +39,30 @@ std::string framework_name(const core::MeasuredRun& run, Notes& notes) {
   return std::string(name_of(stack));
 }
 
+// What functional tests say in their names alone and no column holds.
+void refuse_other_tests(const core::MeasuredRun& run) {
+  struct Word {
+    std::string_view word, why;
+  };
+  constexpr std::array words = std::to_array<Word>({
+      {"bert/", "an encoder"},
+      {"mimo/", "a model with vision"},
+      {"multimodal", "a model with vision"},
+      {"nemotron3_5", "a hybrid whose pattern of layers no column says"},
+      {"distill", "a teacher model runs beside the student"},
+      {"offloading", "activations of parts of a layer are offloaded"},
+  });
+  for (const auto& [word, why] : words) {
+    if (run.test_case.find(word) != std::string::npos) throw core::InputError(fmt::format("test case {}: {}", run.test_case, why));
+  }
+}
+
 void check_legal(const Translation& t) {
   if (const auto reason = core::why_not(t.setting.model, t.plan, t.setting.gpus, t.setting.seq)) throw core::InputError(*reason);
 }
 
-}  // namespace
-
-Translation translate(const core::MeasuredRun& run) {
+Translation translated(const core::MeasuredRun& run) {
+  refuse_other_tests(run);
   Translation t;
   Setting& s = t.setting;
   s.model = model_of(run, t.notes);
@@ -60,6 +79,17 @@ Translation translate(const core::MeasuredRun& run) {
   t.plan = plan_of(run, s.model, s.recipe, t.notes);
   check_legal(t);
   return t;
+}
+
+}  // namespace
+
+// Cells of a table may hold anything, line breaks too.
+Translation translate(const core::MeasuredRun& run) {
+  try {
+    return translated(run);
+  } catch (const core::InputError& error) {
+    throw core::InputError(core::printable(error.what(), 400));
+  }
 }
 
 }  // namespace simulator
