@@ -9,9 +9,9 @@
 #include <chrono>
 
 #include "core/error.h"
-#include "core/measured/table.h"
 #include "simulator/check/baseline.h"
 #include "simulator/check/bounds.h"
+#include "simulator/check/input.h"
 #include "simulator/check/report.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
@@ -20,6 +20,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
+  core::MegatronMachine machine;
   std::string format = "table", output, max_error, max_row_error, max_memory_error, baseline, reason, time_tolerance, memory_tolerance;
   bool update = false, quiet = false, reproducible = false;
 };
@@ -67,7 +68,7 @@ int run(const Options& options) {
                                  share(options.max_memory_error, "--max-memory-error")};
   const auto start = std::chrono::steady_clock::now();
   std::vector<core::MeasuredTable> tables;
-  for (const auto& file : options.files) tables.push_back(core::read_measured_table(file));
+  for (const auto& file : options.files) tables.push_back(simulator::read_measured_input(file, options.machine));
   simulator::CheckReport report;
   report.rows = simulator::check_rows(tables);
   report.groups = simulator::plan_groups(report.rows);
@@ -103,7 +104,10 @@ std::vector<std::string> flags_of(const CLI::App& app) {
 int check_main(int argc, char** argv) {
   Options options;
   CLI::App app{"Predicts measured training runs and says how far off the predictions are.", "simulate check"};
-  app.add_option("files", options.files, "tables of measured runs (CSV)")->required();
+  app.add_option("files", options.files, "tables of measured runs (CSV), logs or golden values of Megatron-LM")->required();
+  app.add_option("--gpu", options.machine.gpu, "GPU of the logs, which do not name it");
+  app.add_option("--gpus", options.machine.gpus, "GPUs of a run whose log does not say")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  app.add_option("--gpus-per-node", options.machine.gpus_per_node, "GPUs of a server of the logs; default its usual one")->check(CLI::Range(1, 1024));
   app.add_option("--max-error", options.max_error, "largest median step time error of a source, such as 10%");
   app.add_option("--max-row-error", options.max_row_error, "largest step time error of a row");
   app.add_option("--max-memory-error", options.max_memory_error, "largest median memory error of a source");

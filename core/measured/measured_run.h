@@ -63,6 +63,9 @@ struct MeasuredRun {
   Switch swiglu, mla, distributed_optimizer, fsdp, bf16, fp16, untied;
   Count layers_per_virtual_stage, iterations_recorded;
   Number mem_allocated_gib_end;
+  // Only in logs: learned_absolute, rope or none; biases of linear layers; gradients that GEMMs add to the sum themselves.
+  std::string positions;
+  Switch linear_bias, gradient_fusion;
   // Only in vTrain's tables: the same time once more.
   Number iteration_time_ms;
 };

@@ -46,7 +46,7 @@ void compare(CheckedRow& row, const Translation& translation) {
 
 std::string source_of(const core::MeasuredRun& run) {
   const std::string_view id = run.id;
-  if (!run.test_case.empty()) return "mlm_tests";
+  if (!run.test_case.empty()) return id.starts_with("mlmft") ? "mlm_tests" : "logs";
   for (const auto prefix : long_prefixes) {
     if (id.starts_with(prefix)) return std::string(prefix);
   }

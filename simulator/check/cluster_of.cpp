@@ -43,11 +43,17 @@ constexpr std::array gpu_names = std::to_array<GpuName>({
     {"RTX4090-24GB", "rtx4090"},
 });
 
-const GpuName& gpu_of(const core::MeasuredRun& run) {
+// By a source's name for it, or by ours.
+GpuName gpu_of(const core::MeasuredRun& run) {
   for (const auto& name : gpu_names) {
     if (name.source == run.gpu) return name;
   }
-  throw core::InputError(fmt::format("gpu {}: no part of data/gpus is known by this name", run.gpu));
+  try {
+    core::load_gpu(run.gpu);
+  } catch (const core::InputError&) {
+    throw core::InputError(fmt::format("gpu {}: no part of data/gpus is known by this name", run.gpu));
+  }
+  return {run.gpu, run.gpu};
 }
 
 // Bandwidth for a GPU below one NIC's means that several share one. Ports of 100 Gb/s are those of the systems in question
@@ -116,7 +122,7 @@ void take_node(std::int64_t per_node, core::Cluster& cluster, Notes& notes) {
 
 core::Cluster cluster_of(const core::MeasuredRun& run, Notes& notes) {
   if (!run.gpus || *run.gpus < 1) throw core::InputError("the number of GPUs is not stated");
-  const GpuName& name = gpu_of(run);
+  const GpuName name = gpu_of(run);
   if (!name.assumed.empty()) notes.assume(fmt::format("{} is {}: {}", run.gpu, name.ours, name.assumed));
   core::Cluster cluster = core::make_cluster(name.ours, *run.gpus);
   core::Node& node = cluster.node;

@@ -102,12 +102,13 @@ void take_norm(const MeasuredRun& run, const Family& family, Decoder& d) {
 
 // Megatron-LM's options come in two sets: those of GPT, and those of Llama that switch biases and learned positions off.
 void take_positions(const MeasuredRun& run, const Family& family, Decoder& d, Notes& notes) {
-  const bool like_llama = !run.test_case.empty() && (d.norm.rms || d.gated);
-  if (!run.test_case.empty()) {
+  const bool llama_options = !run.test_case.empty() && (d.norm.rms || d.gated);
+  const bool like_llama = run.linear_bias ? !*run.linear_bias : llama_options;
+  if (!run.test_case.empty() && !run.linear_bias) {
     notes.assume(like_llama ? "rotary positions and no biases, as RMSNorm or a gate stand for Llama's arguments"
                             : "learned positions and biases, Megatron-LM's defaults");
   }
-  d.rope = like_llama || !family.learned_positions;
+  d.rope = run.positions.empty() ? like_llama || !family.learned_positions : run.positions != "learned_absolute";
   d.learned_positions = d.rope ? 0 : d.max_positions;
   d.qkv_bias = d.out_bias = family.attention_bias && !like_llama;
   d.up_bias = d.down_bias = family.mlp_bias && !like_llama;

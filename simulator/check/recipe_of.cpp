@@ -42,6 +42,10 @@ constexpr std::array precisions = std::to_array<Precision>({
     {"NVFP4", "nvfp4"},
 });
 
+bool is_muon(const MeasuredRun& run) {
+  return run.test_case.find("muon") != std::string::npos || run.optimizer.find("muon") != std::string::npos;
+}
+
 bool is_bridge(const MeasuredRun& run) { return run.framework.starts_with("Megatron-Bridge"); }
 
 std::string_view recipe_name(const MeasuredRun& run, Notes& notes) {
@@ -57,7 +61,7 @@ std::string_view recipe_name(const MeasuredRun& run, Notes& notes) {
   if (!run.test_case.empty()) {
     if (!run.fp8_format.empty()) return "fp8";
     if (run.fp16.value_or(false)) return "fp16";
-    if (run.bf16.value_or(false)) return run.test_case.find("muon") == std::string::npos ? "bf16" : "bf16-muon";
+    if (run.bf16.value_or(false)) return is_muon(run) ? "bf16-muon" : "bf16";
     throw core::InputError("neither bf16 nor fp16: training in fp32 has no recipe");
   }
   for (const auto& precision : precisions) {
@@ -136,7 +140,7 @@ void check_formats(const core::Recipe& recipe, const core::Gpu& gpu) {
 void take_optimizer(const MeasuredRun& run, Notes& notes) {
   const std::string& name = run.optimizer;
   const bool adam = name.empty() || name.find("adam") != std::string::npos;
-  if (!adam) throw core::InputError(fmt::format("optimizer {}: expected a kind of Adam", name));
+  if (!adam && !is_muon(run)) throw core::InputError(fmt::format("optimizer {}: expected a kind of Adam, or Muon", name));
   if (name.starts_with("8-bit")) notes.ignore("blocks' scale factors of 8-bit moments");
 }
 

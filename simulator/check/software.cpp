@@ -44,9 +44,9 @@ void take_placeholders(const MeasuredRun& run, core::Framework& framework, Notes
   const auto month = month_of(run.release);
   const bool old = run.year.value_or(2026) < 2025 || run.iteration_time_ms.has_value();
   if (!month && !old) notes.assume("tensors in place of gradients as in the newest Megatron-LM");
-  const bool local = run.transformer_impl == "local";
+  const bool local = run.transformer_impl == "local" || !run.gradient_fusion.value_or(true);
   if (old || local || month.value_or(output_placeholders) < transformer_engine_2) framework.layer_gradient_placeholders = 0.0;
-  if (old || month.value_or(output_placeholders) < output_placeholders) framework.output_gradient_placeholders = 0.0;
+  if (old || !run.gradient_fusion.value_or(true) || month.value_or(output_placeholders) < output_placeholders) framework.output_gradient_placeholders = 0.0;
 }
 
 AttentionKernel best_of(AttentionKernel wanted, const core::Gpu& gpu) {

@@ -101,9 +101,25 @@ TEST(Check, HoldsToABaselineThatItWrote) {
   EXPECT_EQ(run_program(line + " --time-tolerance 90%").status, 0);
 }
 
+TEST(Check, TakesALogOfMegatronWithItsGpu) {
+  const auto log = testing::TempDir() + "/run.log";
+  std::ofstream(log) << "  num_layers ........ 24\n  hidden_size ........ 1024\n  num_attention_heads ........ 16\n"
+                        "  padded_vocab_size ........ 51200\n  seq_length ........ 1024\n  micro_batch_size ........ 4\n"
+                        "  global_batch_size ........ 32\n  tensor_model_parallel_size ........ 2\n  fp16 ........ True\n"
+                        "  world_size ........ 8\n iteration 1/ 2 | elapsed time per iteration (ms): 500.0 |\n";
+  expect_refused("simulate check " + log, {"--gpu", "run.log"});
+  const Answer answer = run_program("simulate check " + log + " --gpu a100-sxm-80 --format json");
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  const auto report = core::Document::parse_json(answer.out, "stdout");
+  const auto& row = report.at("rows").as_list().front();
+  EXPECT_EQ(row.at("measured_step_time_s").as_real(), 0.5);
+  EXPECT_EQ(row.at("plan").as_text(),
+            "tp=2 cp=1 pp=1 ep=1 etp=1 dp=4 zero=0 mb=4 gbs=32 schedule=1f1b recompute=none layers=even overlap=none offload=none recipe=fp16");
+}
+
 TEST(Check, RefusesWhatItCannotRead) {
   const auto bad = testing::TempDir() + "/bad.csv";
-  std::ofstream(bad) << "id,gpu\nx\n";
+  std::ofstream(bad) << "id,gpu\nx,y\n";
   expect_refused("simulate check " + bad, {"bad.csv", "line 1", "missing column"});
   expect_refused("simulate check nowhere.csv", {"nowhere.csv", "cannot be opened"});
   expect_refused("simulate check", {"files"});
