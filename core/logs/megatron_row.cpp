@@ -24,13 +24,16 @@ class Arguments {
   }
   bool has(std::string_view name) const { return !text(name).empty(); }
   bool on(std::string_view name) const { return text(name) == "True"; }
-  MeasuredRun::Switch given(std::string_view name) const { return has(name) ? MeasuredRun::Switch(on(name)) : std::nullopt; }
+  MeasuredRun::Switch given(std::string_view name) const {
+    return has(name) ? MeasuredRun::Switch(on(name)) : std::nullopt;
+  }
   MeasuredRun::Count count(std::string_view name) const {
     const auto value = text(name);
     if (value.empty()) return std::nullopt;
     std::int64_t number = 0;
     const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (read.ec != std::errc() || read.ptr != value.data() + value.size() || number < 0 || number > (std::int64_t{1} << 40)) {
+    if (read.ec != std::errc() || read.ptr != value.data() + value.size() || number < 0 ||
+        number > (std::int64_t{1} << 40)) {
       complain(name, "a whole number of 0 or more");
     }
     return number;
@@ -40,18 +43,25 @@ class Arguments {
     if (value.empty()) return std::nullopt;
     double number = 0.0;
     const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (read.ec != std::errc() || read.ptr != value.data() + value.size() || !(number >= 0.0 && number < 1e18)) complain(name, "a number of 0 or more");
+    if (read.ec != std::errc() || read.ptr != value.data() + value.size() ||
+        !(number >= 0.0 && number < 1e18))
+      complain(name, "a number of 0 or more");
     return number;
   }
   [[noreturn]] void complain(std::string_view name, std::string_view expected) const {
-    throw InputError(fmt::format("{}: argument {}: found \"{}\", expected {}", run_.name, name, printable(text(name)), expected));
+    throw InputError(fmt::format("{}: argument {}: found \"{}\", expected {}",
+                                 run_.name,
+                                 name,
+                                 printable(text(name)),
+                                 expected));
   }
 
  private:
   const MegatronRun& run_;
 };
 
-// Vocabularies of tokenizers by their names in Megatron-LM (megatron/training/tokenizer); others are in files of their own.
+// Vocabularies of tokenizers by their names in Megatron-LM (megatron/training/tokenizer); others
+// are in files of their own.
 struct Tokenizer {
   std::string_view name;
   std::int64_t vocabulary;
@@ -80,12 +90,15 @@ void take_vocabulary(const Arguments& a, MeasuredRun& row) {
   row.vocab = vocabulary_of(a);
   if (row.padded_vocab || !row.vocab) return;
   const auto multiple = a.count("make_vocab_size_divisible_by").value_or(128) * row.tp.value_or(1);
-  if (multiple > 0 && multiple < (std::int64_t{1} << 30)) row.padded_vocab = (*row.vocab + multiple - 1) / multiple * multiple;
+  if (multiple > 0 && multiple < (std::int64_t{1} << 30))
+    row.padded_vocab = (*row.vocab + multiple - 1) / multiple * multiple;
 }
 
 void take_model(const Arguments& a, MeasuredRun& row) {
-  row.layers = a.count("num_layers"), row.hidden = a.count("hidden_size"), row.heads = a.count("num_attention_heads");
-  row.ffn_hidden = a.count("ffn_hidden_size"), row.head_dim = a.count("kv_channels"), row.seq_len = a.count("seq_length");
+  row.layers = a.count("num_layers"), row.hidden = a.count("hidden_size"),
+  row.heads = a.count("num_attention_heads");
+  row.ffn_hidden = a.count("ffn_hidden_size"), row.head_dim = a.count("kv_channels"),
+  row.seq_len = a.count("seq_length");
   if (a.on("group_query_attention")) row.kv_heads = a.count("num_query_groups");
   row.gated_mlp = a.on("swiglu");
   row.activation = a.on("swiglu") ? "swiglu" : a.on("squared_relu") ? "squared_relu" : "gelu";
@@ -103,10 +116,15 @@ void take_first_dense(const Arguments& a, MeasuredRun& row) {
   if (frequency.empty() || frequency == "1") return;
   constexpr std::string_view start = "([0]*";
   std::int64_t dense = 0;
-  const auto read = frequency.starts_with(start)
-                        ? std::from_chars(frequency.data() + start.size(), frequency.data() + frequency.size(), dense)
-                        : std::from_chars_result{frequency.data(), std::errc::invalid_argument};
-  if (read.ec != std::errc() || !std::string_view(read.ptr, static_cast<std::size_t>(frequency.data() + frequency.size() - read.ptr)).starts_with("+[1]*")) {
+  const auto read =
+      frequency.starts_with(start)
+          ? std::from_chars(
+                frequency.data() + start.size(), frequency.data() + frequency.size(), dense)
+          : std::from_chars_result{frequency.data(), std::errc::invalid_argument};
+  if (read.ec != std::errc() ||
+      !std::string_view(read.ptr,
+                        static_cast<std::size_t>(frequency.data() + frequency.size() - read.ptr))
+           .starts_with("+[1]*")) {
     a.complain("moe_layer_freq", "1, or dense layers first such as ([0]*3+[1]*58)");
   }
   row.first_dense_layers = dense;
@@ -119,19 +137,26 @@ void take_experts(const Arguments& a, MeasuredRun& row) {
   row.moe_ffn_hidden = a.count("moe_ffn_hidden_size");
   row.dense_ffn_hidden = row.ffn_hidden;
   take_first_dense(a, row);
-  const auto shared = a.count("moe_shared_expert_intermediate_size"), each = row.moe_ffn_hidden ? row.moe_ffn_hidden : row.ffn_hidden;
-  if (shared && each && *each > 0) row.shared_experts = static_cast<double>(*shared) / static_cast<double>(*each);
+  const auto shared = a.count("moe_shared_expert_intermediate_size"),
+             each = row.moe_ffn_hidden ? row.moe_ffn_hidden : row.ffn_hidden;
+  if (shared && each && *each > 0)
+    row.shared_experts = static_cast<double>(*shared) / static_cast<double>(*each);
   const auto type = a.text("moe_token_dispatcher_type");
-  row.moe_dispatcher = type == "flex" ? (a.text("moe_flex_dispatcher_backend").empty() ? "deepep" : a.text("moe_flex_dispatcher_backend"))
-                       : type.empty() ? "allgather" : type;
+  row.moe_dispatcher = type == "flex" ? (a.text("moe_flex_dispatcher_backend").empty()
+                                             ? "deepep"
+                                             : a.text("moe_flex_dispatcher_backend"))
+                       : type.empty() ? "allgather"
+                                      : type;
   row.expert_tp = a.count("expert_tensor_parallel_size");
 }
 
 void take_latent(const Arguments& a, MeasuredRun& row) {
   if (!a.on("multi_latent_attention")) return;
   row.mla = true;
-  row.q_lora = a.count("q_lora_rank").value_or(0), row.kv_lora = a.count("kv_lora_rank").value_or(32);
-  row.qk_nope = a.count("qk_head_dim").value_or(128), row.qk_rope = a.count("qk_pos_emb_head_dim").value_or(64);
+  row.q_lora = a.count("q_lora_rank").value_or(0),
+  row.kv_lora = a.count("kv_lora_rank").value_or(32);
+  row.qk_nope = a.count("qk_head_dim").value_or(128),
+  row.qk_rope = a.count("qk_pos_emb_head_dim").value_or(64);
   row.v_dim = a.count("v_head_dim").value_or(128);
 }
 
@@ -140,10 +165,12 @@ void take_degrees(const Arguments& a, MeasuredRun& row) {
   row.cp = a.count("context_parallel_size"), row.ep = a.count("expert_model_parallel_size");
   row.vpp = a.count("virtual_pipeline_model_parallel_size");
   if (!row.vpp) row.vpp = a.count("num_virtual_stages_per_pipeline_rank");
-  row.layers_per_virtual_stage = row.vpp ? std::nullopt : a.count("num_layers_per_virtual_pipeline_stage");
+  row.layers_per_virtual_stage =
+      row.vpp ? std::nullopt : a.count("num_layers_per_virtual_pipeline_stage");
   row.pp_layout = a.text("pipeline_model_parallel_layout");
   row.sp = a.on("sequence_parallel");
-  row.micro_batch = a.count("micro_batch_size"), row.global_batch_sequences = a.count("global_batch_size");
+  row.micro_batch = a.count("micro_batch_size"),
+  row.global_batch_sequences = a.count("global_batch_size");
   row.fsdp = a.on("use_megatron_fsdp") || a.on("use_torch_fsdp2") || a.text("zero_stage") == "3";
   row.distributed_optimizer = a.on("use_distributed_optimizer") || a.text("zero_stage") == "1";
 }
@@ -151,7 +178,9 @@ void take_degrees(const Arguments& a, MeasuredRun& row) {
 void take_recompute(const Arguments& a, MeasuredRun& row) {
   const auto granularity = a.text("recompute_granularity");
   if (a.on("checkpoint_activations") || granularity == "full") {
-    row.recompute = a.text("recompute_method") == "block" ? fmt::format("full(block,{} layers)", a.text("recompute_num_layers")) : "full";
+    row.recompute = a.text("recompute_method") == "block"
+                        ? fmt::format("full(block,{} layers)", a.text("recompute_num_layers"))
+                        : "full";
   } else if (granularity == "selective") {
     auto modules = a.text("recompute_modules");
     std::erase_if(modules, [](char c) { return c == '[' || c == ']' || c == '\'' || c == ','; });
@@ -165,14 +194,26 @@ void take_recompute(const Arguments& a, MeasuredRun& row) {
 void take_kernels(const Arguments& a, MeasuredRun& row) {
   const bool modern = a.has("transformer_impl") || a.has("use_mcore_models");
   row.transformer_impl = a.text("transformer_impl");
-  row.attention_backend = a.on("use_flash_attn") ? "flash" : !modern ? "unfused" : a.has("attention_backend") ? a.text("attention_backend") : "auto";
+  row.attention_backend = a.on("use_flash_attn")       ? "flash"
+                          : !modern                    ? "unfused"
+                          : a.has("attention_backend") ? a.text("attention_backend")
+                                                       : "auto";
   if (row.attention_backend == "fused") row.attention_backend = "fused-cudnn";
-  if (row.attention_backend == "local" || row.transformer_impl == "local") row.attention_backend = "unfused";
-  row.cross_entropy_fusion = !a.on("cross_entropy_loss_fusion") ? "none" : a.has("cross_entropy_fusion_impl") ? a.text("cross_entropy_fusion_impl") : "native";
-  row.cuda_graphs = a.has("cuda_graph_impl") && a.text("cuda_graph_impl") != "none" ? "transformer_engine" : "none";
-  row.overlap_grad_reduce = a.on("overlap_grad_reduce"), row.overlap_param_gather = a.on("overlap_param_gather");
-  row.tp_comm_overlap = a.on("tp_comm_overlap"), row.ep_comm_overlap = a.on("overlap_moe_expert_parallel_comm");
-  row.gradient_fusion = a.text("gradient_accumulation_fusion") != "False" && !a.on("no_gradient_accumulation_fusion");
+  if (row.attention_backend == "local" || row.transformer_impl == "local")
+    row.attention_backend = "unfused";
+  row.cross_entropy_fusion = !a.on("cross_entropy_loss_fusion") ? "none"
+                             : a.has("cross_entropy_fusion_impl")
+                                 ? a.text("cross_entropy_fusion_impl")
+                                 : "native";
+  row.cuda_graphs = a.has("cuda_graph_impl") && a.text("cuda_graph_impl") != "none"
+                        ? "transformer_engine"
+                        : "none";
+  row.overlap_grad_reduce = a.on("overlap_grad_reduce"),
+  row.overlap_param_gather = a.on("overlap_param_gather");
+  row.tp_comm_overlap = a.on("tp_comm_overlap"),
+  row.ep_comm_overlap = a.on("overlap_moe_expert_parallel_comm");
+  row.gradient_fusion =
+      a.text("gradient_accumulation_fusion") != "False" && !a.on("no_gradient_accumulation_fusion");
   if (!modern) row.year = 2021;
 }
 
@@ -214,11 +255,15 @@ std::string short_name(const MegatronRun& run) {
 
 MeasuredRun measured_run_of(const MegatronRun& run, const MegatronMachine& machine) {
   const Arguments a(run);
-  if (a.has("hybrid_layer_pattern") || a.has("hybrid_override_pattern") || a.on("is_hybrid_model")) {
-    throw InputError(fmt::format("{}: a hybrid of attention and state-space layers, expected attention in all layers", run.name));
+  if (a.has("hybrid_layer_pattern") || a.has("hybrid_override_pattern") ||
+      a.on("is_hybrid_model")) {
+    throw InputError(fmt::format(
+        "{}: a hybrid of attention and state-space layers, expected attention in all layers",
+        run.name));
   }
   if (a.on("fine_grained_activation_offloading")) {
-    throw InputError(fmt::format("{}: activations of parts of a layer are offloaded, which a plan cannot say", run.name));
+    throw InputError(fmt::format(
+        "{}: activations of parts of a layer are offloaded, which a plan cannot say", run.name));
   }
   MeasuredRun row;
   row.table = row.id = run.name;
@@ -226,7 +271,9 @@ MeasuredRun measured_run_of(const MegatronRun& run, const MegatronMachine& machi
   row.framework = a.has("zero_stage") || a.on("deepspeed") ? "Megatron-DeepSpeed" : "Megatron-LM";
   row.gpu = machine.gpu, row.gpus_per_node = machine.gpus_per_node;
   row.gpus = machine.gpus ? machine.gpus : a.count("world_size");
-  if (!row.gpus) throw InputError(fmt::format("{}: the number of GPUs is not in its arguments, expected --gpus", run.name));
+  if (!row.gpus)
+    throw InputError(
+        fmt::format("{}: the number of GPUs is not in its arguments, expected --gpus", run.name));
   take_degrees(a, row);
   take_model(a, row);
   take_experts(a, row);

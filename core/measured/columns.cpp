@@ -168,23 +168,28 @@ constexpr std::array vtrain = std::to_array<MeasuredColumn>({
 });
 
 template <std::size_t N, std::size_t M>
-constexpr auto joined(const std::array<MeasuredColumn, N>& a, const std::array<MeasuredColumn, M>& b) {
+constexpr auto joined(const std::array<MeasuredColumn, N>& a,
+                      const std::array<MeasuredColumn, M>& b) {
   std::array<MeasuredColumn, N + M> out{};
   for (std::size_t i = 0; i < N; ++i) out[i] = a[i];
   for (std::size_t i = 0; i < M; ++i) out[N + i] = b[i];
   return out;
 }
 constexpr auto all_training_runs = joined(training_runs, added);
-// Their own columns already say swiglu and etp; those added beside them are the same once more, or spell defaults out.
+// Their own columns already say swiglu and etp; those added beside them are the same once more, or
+// spell defaults out.
 constexpr auto all_functional_tests = joined(functional_tests, added);
 
 }  // namespace
 
 std::span<const MeasuredColumn> measured_columns(MeasuredSchema schema) {
   switch (schema) {
-    case MeasuredSchema::training_runs: return all_training_runs;
-    case MeasuredSchema::vtrain: return vtrain;
-    case MeasuredSchema::functional_tests: return all_functional_tests;
+    case MeasuredSchema::training_runs:
+      return all_training_runs;
+    case MeasuredSchema::vtrain:
+      return vtrain;
+    case MeasuredSchema::functional_tests:
+      return all_functional_tests;
   }
   CORE_ASSERT(false);
 }

@@ -11,7 +11,9 @@ namespace core {
 
 // A column of a table: its name and where its cells go.
 struct MeasuredColumn {
-  using Place = std::variant<std::string MeasuredRun::*, MeasuredRun::Count MeasuredRun::*, MeasuredRun::Number MeasuredRun::*,
+  using Place = std::variant<std::string MeasuredRun::*,
+                             MeasuredRun::Count MeasuredRun::*,
+                             MeasuredRun::Number MeasuredRun::*,
                              MeasuredRun::Switch MeasuredRun::*>;
   std::string_view name;
   Place place;

@@ -39,7 +39,10 @@ class Parser {
     const auto end = std::min(text_.find_first_of(",\r\n", at_), text_.size());
     const auto cell = text_.substr(at_, end - at_);
     if (cell.find('"') != std::string_view::npos) {
-      throw InputError(fmt::format("{}: line {}: found a quote inside a cell, expected cells with quotes in quotes", name_, line_));
+      throw InputError(fmt::format(
+          "{}: line {}: found a quote inside a cell, expected cells with quotes in quotes",
+          name_,
+          line_));
     }
     at_ = end;
     return std::string(cell);
@@ -55,11 +58,16 @@ class Parser {
         cell += text_[at_++];
       } else {
         ++at_;
-        if (at_ < text_.size() && std::string_view(",\r\n").find(text_[at_]) == std::string_view::npos) break;
+        if (at_ < text_.size() &&
+            std::string_view(",\r\n").find(text_[at_]) == std::string_view::npos)
+          break;
         return cell;
       }
     }
-    throw InputError(fmt::format("{}: line {}: a quoted cell begins here, expected a quote and a comma at its end", name_, first));
+    throw InputError(fmt::format(
+        "{}: line {}: a quoted cell begins here, expected a quote and a comma at its end",
+        name_,
+        first));
   }
 
   std::string_view text_, name_;
@@ -69,7 +77,9 @@ class Parser {
 
 }  // namespace
 
-std::vector<CsvRow> parse_csv(std::string_view text, std::string_view name) { return Parser(text, name).rows(); }
+std::vector<CsvRow> parse_csv(std::string_view text, std::string_view name) {
+  return Parser(text, name).rows();
+}
 
 std::string csv_quoted(std::string_view cell) {
   if (cell.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(cell);

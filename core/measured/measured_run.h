@@ -6,8 +6,9 @@
 
 namespace core {
 
-// A training run as a source printed it: one row of a table of measurements. What the source does not state is empty ("" or
-// nothing), never a default. Which tables have which columns: columns.cpp; what each means: data/measured/README.md.
+// A training run as a source printed it: one row of a table of measurements. What the source does
+// not state is empty ("" or nothing), never a default. Which tables have which columns:
+// columns.cpp; what each means: data/measured/README.md.
 struct MeasuredRun {
   using Count = std::optional<std::int64_t>;
   using Number = std::optional<double>;
@@ -19,7 +20,7 @@ struct MeasuredRun {
   std::string id, source_title, source_ref, notes, derived_columns;
   Count year;
   std::string framework, release;
-  bool simulatable = true;  // "no": the source leaves something open that a prediction needs
+  bool simulatable = true;     // "no": the source leaves something open that a prediction needs
   bool out_of_memory = false;  // status "oom" instead of "ok"
 
   // The model.
@@ -45,7 +46,8 @@ struct MeasuredRun {
   Switch sp;
   std::string cp_method, zero_stage_or_fsdp, schedule, pp_layout, recompute, recompute_modules;
   Count micro_batch, global_batch_sequences;  // sequences
-  Switch fsdp_reshard_after_forward, overlap_grad_reduce, overlap_param_gather, tp_comm_overlap, ep_comm_overlap;
+  Switch fsdp_reshard_after_forward, overlap_grad_reduce, overlap_param_gather, tp_comm_overlap,
+      ep_comm_overlap;
 
   // The numbers and kernels.
   std::string precision, optimizer, grad_dtype, main_params_dtype, optimizer_state_dtype;
@@ -63,7 +65,8 @@ struct MeasuredRun {
   Switch swiglu, mla, distributed_optimizer, fsdp, bf16, fp16, untied;
   Count layers_per_virtual_stage, iterations_recorded;
   Number mem_allocated_gib_end;
-  // Only in logs: learned_absolute, rope or none; biases of linear layers; gradients that GEMMs add to the sum themselves.
+  // Only in logs: learned_absolute, rope or none; biases of linear layers; gradients that GEMMs add
+  // to the sum themselves.
   std::string positions;
   Switch linear_bias, gradient_fusion;
   // Only in vTrain's tables: the same time once more.

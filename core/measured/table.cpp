@@ -40,10 +40,16 @@ class RowReader {
   const std::string& cell() const { return row_.cells[index_]; }
   [[noreturn]] void complain(std::string_view expected) const {
     throw InputError(fmt::format("{}: line {}, column {} ({}): found \"{}\", expected {}",
-                                 file_, row_.line, index_ + 1, name_, printable(cell()), expected));
+                                 file_,
+                                 row_.line,
+                                 index_ + 1,
+                                 name_,
+                                 printable(cell()),
+                                 expected));
   }
 
-  // Columns that two tables share may say the same twice: what stands counts, and an empty cell takes nothing away.
+  // Columns that two tables share may say the same twice: what stands counts, and an empty cell
+  // takes nothing away.
   void read_into(std::string& to, const MeasuredColumn& column) const {
     if (!cell().empty()) to = cell();
     if (column.required && to.empty() && column.name == "id") complain("a name");
@@ -53,7 +59,8 @@ class RowReader {
     std::int64_t value = 0;
     const char* const end = cell().data() + cell().size();
     const auto read = std::from_chars(cell().data(), end, value);
-    if (read.ec != std::errc() || read.ptr != end || value < 0 || value > largest_count) complain("a whole number of 0 or more");
+    if (read.ec != std::errc() || read.ptr != end || value < 0 || value > largest_count)
+      complain("a whole number of 0 or more");
     to = value;
   }
   void read_into(MeasuredRun::Number& to, const MeasuredColumn& column) const {
@@ -61,7 +68,8 @@ class RowReader {
     double value = 0.0;
     const char* const end = cell().data() + cell().size();
     const auto read = std::from_chars(cell().data(), end, value);
-    if (read.ec != std::errc() || read.ptr != end || !std::isfinite(value) || value < 0.0) complain("a number of 0 or more");
+    if (read.ec != std::errc() || read.ptr != end || !std::isfinite(value) || value < 0.0)
+      complain("a number of 0 or more");
     to = value * column.scale;
   }
   void read_into(MeasuredRun::Switch& to, const MeasuredColumn&) const {
@@ -77,24 +85,34 @@ class RowReader {
 };
 
 MeasuredSchema schema_of(const std::vector<std::string>& header) {
-  const auto has = [&](std::string_view name) { return std::find(header.begin(), header.end(), name) != header.end(); };
+  const auto has = [&](std::string_view name) {
+    return std::find(header.begin(), header.end(), name) != header.end();
+  };
   if (has("test_case")) return MeasuredSchema::functional_tests;
   if (has("params_total_b")) return MeasuredSchema::vtrain;
   return MeasuredSchema::training_runs;
 }
 
 // The columns of a table in its own order; null for status and simulatable.
-std::vector<const MeasuredColumn*> columns_in(const CsvRow& header, MeasuredSchema schema, std::string_view name) {
+std::vector<const MeasuredColumn*> columns_in(const CsvRow& header,
+                                              MeasuredSchema schema,
+                                              std::string_view name) {
   const auto known = measured_columns(schema);
   std::vector<const MeasuredColumn*> out;
   std::set<std::string_view> seen;
   const auto refuse = [&](std::size_t i, std::string_view why) {
-    throw InputError(fmt::format("{}: line {}, column {}: \"{}\": {}", name, header.line, i + 1, printable(header.cells[i]), why));
+    throw InputError(fmt::format("{}: line {}, column {}: \"{}\": {}",
+                                 name,
+                                 header.line,
+                                 i + 1,
+                                 printable(header.cells[i]),
+                                 why));
   };
   for (std::size_t i = 0; i < header.cells.size(); ++i) {
     const std::string_view cell = header.cells[i];
     if (!seen.insert(cell).second) refuse(i, "this column stands twice, expected once");
-    const auto found = std::find_if(known.begin(), known.end(), [&](const MeasuredColumn& c) { return c.name == cell; });
+    const auto found = std::find_if(
+        known.begin(), known.end(), [&](const MeasuredColumn& c) { return c.name == cell; });
     if (found != known.end()) {
       out.push_back(&*found);
     } else if (schema == MeasuredSchema::training_runs && (cell == status || cell == simulatable)) {
@@ -103,13 +121,18 @@ std::vector<const MeasuredColumn*> columns_in(const CsvRow& header, MeasuredSche
       std::vector<std::string> names;
       for (const auto column : columns_of(schema)) names.emplace_back(column);
       const auto near = nearest_name(std::string(cell), names);
-      refuse(i, near ? fmt::format("unknown column; did you mean {}?", *near)
-                     : fmt::format("unknown column of a table of {}", name_of(schema)));
+      refuse(i,
+             near ? fmt::format("unknown column; did you mean {}?", *near)
+                  : fmt::format("unknown column of a table of {}", name_of(schema)));
     }
   }
   for (const auto& column : known) {
     if (column.required && !seen.contains(column.name)) {
-      throw InputError(fmt::format("{}: line {}: missing column {} of a table of {}", name, header.line, column.name, name_of(schema)));
+      throw InputError(fmt::format("{}: line {}: missing column {} of a table of {}",
+                                   name,
+                                   header.line,
+                                   column.name,
+                                   name_of(schema)));
     }
   }
   return out;
@@ -119,7 +142,10 @@ void refuse_twins(const MeasuredTable& table) {
   std::set<std::string_view> ids;
   for (const auto& run : table.runs) {
     if (!ids.insert(run.id).second) {
-      throw InputError(fmt::format("{}: line {}: id {} stands twice, expected once", table.name, run.line, printable(run.id)));
+      throw InputError(fmt::format("{}: line {}: id {} stands twice, expected once",
+                                   table.name,
+                                   run.line,
+                                   printable(run.id)));
     }
   }
 }
@@ -128,9 +154,12 @@ void refuse_twins(const MeasuredTable& table) {
 
 std::string_view name_of(MeasuredSchema schema) {
   switch (schema) {
-    case MeasuredSchema::training_runs: return "training runs";
-    case MeasuredSchema::vtrain: return "vTrain runs";
-    case MeasuredSchema::functional_tests: return "Megatron-LM functional tests";
+    case MeasuredSchema::training_runs:
+      return "training runs";
+    case MeasuredSchema::vtrain:
+      return "vTrain runs";
+    case MeasuredSchema::functional_tests:
+      return "Megatron-LM functional tests";
   }
   CORE_ASSERT(false);
 }
@@ -144,22 +173,29 @@ std::vector<std::string_view> columns_of(MeasuredSchema schema) {
 
 MeasuredTable parse_measured_table(std::string_view text, std::string name) {
   const auto rows = parse_csv(text, name);
-  if (rows.empty()) throw InputError(fmt::format("{}: empty, expected a header and rows of measured runs", name));
+  if (rows.empty())
+    throw InputError(fmt::format("{}: empty, expected a header and rows of measured runs", name));
   MeasuredTable table{std::move(name), schema_of(rows.front().cells), {}};
   const auto columns = columns_in(rows.front(), table.schema, table.name);
   for (std::size_t r = 1; r < rows.size(); ++r) {
     const CsvRow& row = rows[r];
     if (row.cells.size() != columns.size()) {
       throw InputError(fmt::format("{}: line {}: found {} cells, expected {} as in the header",
-                                   table.name, row.line, row.cells.size(), columns.size()));
+                                   table.name,
+                                   row.line,
+                                   row.cells.size(),
+                                   columns.size()));
     }
     MeasuredRun run;
     run.table = table.name, run.line = row.line;
     RowReader reader(table.name, row);
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i] != nullptr) reader.read(i, *columns[i], run);
-      else if (rows.front().cells[i] == status) run.out_of_memory = reader.word(i, status, "oom", "ok");
-      else run.simulatable = reader.word(i, simulatable, "yes", "no");
+      if (columns[i] != nullptr)
+        reader.read(i, *columns[i], run);
+      else if (rows.front().cells[i] == status)
+        run.out_of_memory = reader.word(i, status, "oom", "ok");
+      else
+        run.simulatable = reader.word(i, simulatable, "yes", "no");
     }
     table.runs.push_back(std::move(run));
   }

@@ -19,9 +19,10 @@ struct MeasuredTable {
   std::vector<MeasuredRun> runs;
 };
 
-// Reads a table of measured runs; its schema is recognised by its header. Throws InputError in one line that names file, line
-// and column for an unknown or repeated column (with the nearest known one), a missing one, a row of another number of cells, a
-// cell that is not what its column holds, or an id that stands twice.
+// Reads a table of measured runs; its schema is recognised by its header. Throws InputError in one
+// line that names file, line and column for an unknown or repeated column (with the nearest known
+// one), a missing one, a row of another number of cells, a cell that is not what its column holds,
+// or an id that stands twice.
 MeasuredTable read_measured_table(const std::filesystem::path& file);
 MeasuredTable parse_measured_table(std::string_view text, std::string name);
 

@@ -8,8 +8,8 @@
 
 namespace simulator {
 
-// Largest errors that a check lets pass, as fractions: the median of each source's step times, single rows' step times, the median
-// of each source's memory.
+// Largest errors that a check lets pass, as fractions: the median of each source's step times,
+// single rows' step times, the median of each source's memory.
 struct Bounds {
   std::optional<double> error, row_error, memory_error;
 };

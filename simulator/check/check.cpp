@@ -29,16 +29,22 @@ std::string skipped_in_source(const core::MeasuredRun& run) {
 void compare(CheckedRow& row, const Translation& translation) {
   const auto& measured = *row.measured;
   const auto& predicted = *row.predicted;
-  if (measured.step_time_s) row.step_time_error = predicted.step_time_s / *measured.step_time_s - 1.0;
+  if (measured.step_time_s)
+    row.step_time_error = predicted.step_time_s / *measured.step_time_s - 1.0;
   if (measured.memory_kind != MemoryKind::none) {
     row.predicted_memory_GiB = predicted.memory_GiB(measured.memory_kind, measured.memory_rank);
-    if (measured.memory_GiB) row.memory_error = *row.predicted_memory_GiB / *measured.memory_GiB - 1.0;
+    if (measured.memory_GiB)
+      row.memory_error = *row.predicted_memory_GiB / *measured.memory_GiB - 1.0;
   }
   const auto& s = translation.setting;
-  if (const auto flops = flops_per_token(measured.convention, s.model, s.seq, row.run.params_total)) {
-    const double tokens = static_cast<double>(translation.plan.global_batch) * static_cast<double>(s.seq);
-    row.predicted_tflops_per_gpu = 1e-12 * *flops * tokens / static_cast<double>(s.gpus) / predicted.step_time_s;
-    if (const auto peak = s.cluster.gpu.peak(s.recipe.gemm_forward)) row.predicted_mfu = *row.predicted_tflops_per_gpu * 1e12 / peak->value;
+  if (const auto flops =
+          flops_per_token(measured.convention, s.model, s.seq, row.run.params_total)) {
+    const double tokens =
+        static_cast<double>(translation.plan.global_batch) * static_cast<double>(s.seq);
+    row.predicted_tflops_per_gpu =
+        1e-12 * *flops * tokens / static_cast<double>(s.gpus) / predicted.step_time_s;
+    if (const auto peak = s.cluster.gpu.peak(s.recipe.gemm_forward))
+      row.predicted_mfu = *row.predicted_tflops_per_gpu * 1e12 / peak->value;
   }
 }
 
@@ -73,9 +79,11 @@ CheckedRow check_row(const core::MeasuredRun& run) {
     row.gpu = translation.setting.cluster.gpu.name;
     row.sequence = translation.setting.seq;
     row.notes = translation.notes;
-    row.measured = measurement_of(run, translation.setting.model, translation.plan, translation.setting.seq);
+    row.measured =
+        measurement_of(run, translation.setting.model, translation.plan, translation.setting.seq);
     const Bench bench(translation.setting);
-    if (const auto reason = why_not_offload(translation.setting, bench, translation.plan)) throw core::InputError(*reason);
+    if (const auto reason = why_not_offload(translation.setting, bench, translation.plan))
+      throw core::InputError(*reason);
     row.predicted = predict(translation, bench);
     compare(row, translation);
     if (!row.measured->step_time_s && !row.measured->memory_GiB && !row.measured->out_of_memory) {
@@ -111,7 +119,8 @@ std::vector<CheckedRow> check_rows(const std::vector<core::MeasuredTable>& table
   };
   {
     std::vector<std::jthread> threads;
-    for (unsigned i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+    for (unsigned i = 1; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+      threads.emplace_back(work);
     work();
   }
   if (failure) std::rethrow_exception(failure);

@@ -51,39 +51,46 @@ GpuName gpu_of(const core::MeasuredRun& run) {
   try {
     core::load_gpu(run.gpu);
   } catch (const core::InputError&) {
-    throw core::InputError(fmt::format("gpu {}: no part of data/gpus is known by this name", run.gpu));
+    throw core::InputError(
+        fmt::format("gpu {}: no part of data/gpus is known by this name", run.gpu));
   }
   return {run.gpu, run.gpu};
 }
 
-// Bandwidth for a GPU below one NIC's means that several share one. Ports of 100 Gb/s are those of the systems in question
-// (Omni-Path, EDR and HDR100 InfiniBand).
+// Bandwidth for a GPU below one NIC's means that several share one. Ports of 100 Gb/s are those of
+// the systems in question (Omni-Path, EDR and HDR100 InfiniBand).
 constexpr double shared_port_gbps = 100.0;
 
 void take_network(const core::MeasuredRun& run, core::Node& node) {
   if (!run.nic_gbps_per_gpu) return;
   const double gbps = *run.nic_gbps_per_gpu;
-  if (gbps <= 0.0 || gbps > 1e6) throw core::InputError(fmt::format("nic_gbps_per_gpu {}: expected a positive number", gbps));
+  if (gbps <= 0.0 || gbps > 1e6)
+    throw core::InputError(fmt::format("nic_gbps_per_gpu {}: expected a positive number", gbps));
   const double port = gbps < shared_port_gbps ? shared_port_gbps : gbps;
   const double ports = gbps * node.gpus / port;  // at most as many as GPUs
   node.nics = std::max(1, static_cast<int>(std::lround(ports)));
   node.nic_bandwidth = core::BytesPerSecond{gbps * node.gpus / node.nics * 1e9 / 8.0};
 }
 
-// A rack of 72 is used by jobs of a power of two in parts of 64, so that no group of 64 crosses racks.
+// A rack of 72 is used by jobs of a power of two in parts of 64, so that no group of 64 crosses
+// racks.
 void take_domain(const core::MeasuredRun& run, core::Node& node, Notes& notes) {
   if (!run.nvlink_domain && node.nvlink_domain <= node.gpus) {
     node.nvlink_domain = std::min(node.nvlink_domain, node.gpus);
     return;
   }
-  if (run.nvlink_domain) node.nvlink_domain = static_cast<int>(std::clamp<std::int64_t>(*run.nvlink_domain, 1, 16384));
+  if (run.nvlink_domain)
+    node.nvlink_domain = static_cast<int>(std::clamp<std::int64_t>(*run.nvlink_domain, 1, 16384));
   if (node.nvlink_domain == 72 && run.gpus.value_or(0) % 64 == 0) {
     node.nvlink_domain = 64;
     notes.assume("64 GPUs of each rack of 72");
   }
   const bool fits = node.nvlink_domain % node.gpus == 0 || node.gpus % node.nvlink_domain == 0;
   if (!fits) {
-    throw core::InputError(fmt::format("nvlink_domain {} is neither a multiple nor a divisor of {} GPUs a node", node.nvlink_domain, node.gpus));
+    throw core::InputError(
+        fmt::format("nvlink_domain {} is neither a multiple nor a divisor of {} GPUs a node",
+                    node.nvlink_domain,
+                    node.gpus));
   }
 }
 
@@ -108,7 +115,8 @@ void take_node(std::int64_t per_node, core::Cluster& cluster, Notes& notes) {
     cluster.node.gpu = gpu.name;
     gpu.host_link = std::min(gpu.host_link, cluster.node.host_link_per_gpu);
     if (cluster.node.host_memory_bandwidth) {
-      gpu.host_memory_bandwidth = *cluster.node.host_memory_bandwidth * (1.0 / static_cast<double>(per_node));
+      gpu.host_memory_bandwidth =
+          *cluster.node.host_memory_bandwidth * (1.0 / static_cast<double>(per_node));
       gpu.host_link = std::min(gpu.host_link, *gpu.host_memory_bandwidth);
     }
     cluster.gpu = gpu;
@@ -123,7 +131,8 @@ void take_node(std::int64_t per_node, core::Cluster& cluster, Notes& notes) {
 core::Cluster cluster_of(const core::MeasuredRun& run, Notes& notes) {
   if (!run.gpus || *run.gpus < 1) throw core::InputError("the number of GPUs is not stated");
   const GpuName name = gpu_of(run);
-  if (!name.assumed.empty()) notes.assume(fmt::format("{} is {}: {}", run.gpu, name.ours, name.assumed));
+  if (!name.assumed.empty())
+    notes.assume(fmt::format("{} is {}: {}", run.gpu, name.ours, name.assumed));
   core::Cluster cluster = core::make_cluster(name.ours, *run.gpus);
   core::Node& node = cluster.node;
   // A row of one GPU says that the node has one: no link of it is used.
@@ -133,8 +142,12 @@ core::Cluster cluster_of(const core::MeasuredRun& run, Notes& notes) {
     take_domain(run, node, notes);
     take_network(run, node);
   }
-  if (run.gpu_power_w && std::abs(static_cast<double>(*run.gpu_power_w) - cluster.gpu.tdp_W) > 1.0) {
-    notes.ignore(fmt::format("power limit of {} W; {} is rated at {:.0f} W", *run.gpu_power_w, cluster.gpu.name, cluster.gpu.tdp_W));
+  if (run.gpu_power_w &&
+      std::abs(static_cast<double>(*run.gpu_power_w) - cluster.gpu.tdp_W) > 1.0) {
+    notes.ignore(fmt::format("power limit of {} W; {} is rated at {:.0f} W",
+                             *run.gpu_power_w,
+                             cluster.gpu.name,
+                             cluster.gpu.tdp_W));
   }
   return cluster;
 }

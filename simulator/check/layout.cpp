@@ -48,14 +48,17 @@ class Layout {
   std::size_t repetitions() {
     if (at_ >= text_.size() || text_[at_] != '*') return 1;
     std::size_t times = 0;
-    for (++at_; at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0 && times < most_slots; ++at_) {
+    for (++at_; at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0 &&
+                times < most_slots;
+         ++at_) {
       times = 10 * times + static_cast<std::size_t>(text_[at_] - '0');
     }
     if (times == 0) refuse();
     return times;
   }
   [[noreturn]] void refuse() const {
-    throw core::InputError(fmt::format("pp_layout {}: expected stages such as Et*3|(tt|)*6mL", core::printable(text_)));
+    throw core::InputError(fmt::format("pp_layout {}: expected stages such as Et*3|(tt|)*6mL",
+                                       core::printable(text_)));
   }
 
   std::string_view text_;
@@ -67,8 +70,10 @@ class Layout {
 std::vector<std::int64_t> layers_of_layout(std::string_view layout) {
   std::vector<std::int64_t> layers{0};
   for (const char c : Layout(layout).expanded()) {
-    if (c == '|') layers.push_back(0);
-    else layers.back() += c == 't' ? 1 : 0;
+    if (c == '|')
+      layers.push_back(0);
+    else
+      layers.back() += c == 't' ? 1 : 0;
   }
   return layers;
 }

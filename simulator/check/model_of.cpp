@@ -19,7 +19,8 @@ using core::Activation;
 using core::Decoder;
 using core::MeasuredRun;
 
-// What a family's blocks have that tables do not say. Norm, gate, activation and tied tables stand for columns that are empty.
+// What a family's blocks have that tables do not say. Norm, gate, activation and tied tables stand
+// for columns that are empty.
 struct Family {
   std::string_view name;
   bool learned_positions = false, alibi = false;
@@ -31,9 +32,16 @@ struct Family {
   double dropout = 0.0;
 };
 
-constexpr Family megatron_gpt = {.name = "gpt", .learned_positions = true, .attention_bias = true, .mlp_bias = true,
-                                 .norm_bias = true, .rms = false, .gated = false, .tied = true,
-                                 .activation = Activation::gelu, .dropout = 0.1};
+constexpr Family megatron_gpt = {.name = "gpt",
+                                 .learned_positions = true,
+                                 .attention_bias = true,
+                                 .mlp_bias = true,
+                                 .norm_bias = true,
+                                 .rms = false,
+                                 .gated = false,
+                                 .tied = true,
+                                 .activation = Activation::gelu,
+                                 .dropout = 0.1};
 
 constexpr Family gpt(std::string_view name) {
   Family family = megatron_gpt;
@@ -41,36 +49,52 @@ constexpr Family gpt(std::string_view name) {
   return family;
 }
 
-// Each as the file of core/model/families that reads its configurations; nemotron3 is the dense one of NeMo's launcher (8B,
-// 22B), built as Nemotron-4.
+// Each as the file of core/model/families that reads its configurations; nemotron3 is the dense one
+// of NeMo's launcher (8B, 22B), built as Nemotron-4.
 constexpr std::array families = {
     gpt("gpt3"),
     gpt("gpt2"),
     gpt("gpt3 (BLOOM-like)"),
-    Family{.name = "mpt", .learned_positions = true, .rms = false, .gated = false, .tied = true, .activation = Activation::gelu},
+    Family{.name = "mpt",
+           .learned_positions = true,
+           .rms = false,
+           .gated = false,
+           .tied = true,
+           .activation = Activation::gelu},
     Family{.name = "llama"},
     Family{.name = "llama2"},
     Family{.name = "llama3"},
     Family{.name = "grok1"},
-    Family{.name = "nemotron3", .norm_bias = true, .rms = false, .gated = false, .activation = Activation::squared_relu},
-    Family{.name = "nemotron4", .norm_bias = true, .rms = false, .gated = false, .activation = Activation::squared_relu},
+    Family{.name = "nemotron3",
+           .norm_bias = true,
+           .rms = false,
+           .gated = false,
+           .activation = Activation::squared_relu},
+    Family{.name = "nemotron4",
+           .norm_bias = true,
+           .rms = false,
+           .gated = false,
+           .activation = Activation::squared_relu},
     Family{.name = "qwen3_moe", .qk_norm = Decoder::QkNorm::per_head},
     Family{.name = "gpt_oss", .attention_bias = true, .sinks = true, .expert_bias = true},
     Family{.name = "deepseek_v3", .selection_bias = true},
 };
 
-// vTrain's models are those of Megatron-LM's GPT; so are the functional tests', whose arguments say where they differ.
+// vTrain's models are those of Megatron-LM's GPT; so are the functional tests', whose arguments say
+// where they differ.
 const Family& family_of(const MeasuredRun& run) {
   if (run.model_family.empty()) return megatron_gpt;
   for (const auto& family : families) {
     if (family.name == run.model_family) return family;
   }
-  throw core::InputError(fmt::format("model_family {}: its blocks are not known from the columns of a table", run.model_family));
+  throw core::InputError(fmt::format(
+      "model_family {}: its blocks are not known from the columns of a table", run.model_family));
 }
 
 std::int64_t size(const MeasuredRun::Count& value, std::string_view name, std::int64_t most) {
   if (!value) throw core::InputError(fmt::format("{} is not stated", name));
-  if (*value < 1 || *value > most) throw core::InputError(fmt::format("{} {}: expected 1 to {}", name, *value, most));
+  if (*value < 1 || *value > most)
+    throw core::InputError(fmt::format("{} {}: expected 1 to {}", name, *value, most));
   return *value;
 }
 
@@ -92,7 +116,8 @@ Activation activation_of(const MeasuredRun& run, const Family& family, Notes& no
   if (name == "squared_relu") return Activation::squared_relu;
   if (name == "swiglu (clamped)") notes.ignore("the clamp of the gated activation");
   if (name.starts_with("swiglu")) return Activation::silu;
-  throw core::InputError(fmt::format("activation {}: expected gelu, geglu, swiglu or squared_relu", name));
+  throw core::InputError(
+      fmt::format("activation {}: expected gelu, geglu, swiglu or squared_relu", name));
 }
 
 void take_norm(const MeasuredRun& run, const Family& family, Decoder& d) {
@@ -100,15 +125,19 @@ void take_norm(const MeasuredRun& run, const Family& family, Decoder& d) {
   d.norm.bias = !d.norm.rms && family.norm_bias;
 }
 
-// Megatron-LM's options come in two sets: those of GPT, and those of Llama that switch biases and learned positions off.
+// Megatron-LM's options come in two sets: those of GPT, and those of Llama that switch biases and
+// learned positions off.
 void take_positions(const MeasuredRun& run, const Family& family, Decoder& d, Notes& notes) {
   const bool llama_options = !run.test_case.empty() && (d.norm.rms || d.gated);
   const bool like_llama = run.linear_bias ? !*run.linear_bias : llama_options;
   if (!run.test_case.empty() && !run.linear_bias) {
-    notes.assume(like_llama ? "rotary positions and no biases, as RMSNorm or a gate stand for Llama's arguments"
-                            : "learned positions and biases, Megatron-LM's defaults");
+    notes.assume(
+        like_llama
+            ? "rotary positions and no biases, as RMSNorm or a gate stand for Llama's arguments"
+            : "learned positions and biases, Megatron-LM's defaults");
   }
-  d.rope = run.positions.empty() ? like_llama || !family.learned_positions : run.positions != "learned_absolute";
+  d.rope = run.positions.empty() ? like_llama || !family.learned_positions
+                                 : run.positions != "learned_absolute";
   d.learned_positions = d.rope ? 0 : d.max_positions;
   d.qkv_bias = d.out_bias = family.attention_bias && !like_llama;
   d.up_bias = d.down_bias = family.mlp_bias && !like_llama;
@@ -121,17 +150,22 @@ Decoder sizes_of(const MeasuredRun& run, const Family& family, Notes& notes) {
   d.vocab = vocabulary(run, notes);
   d.heads = size(run.heads, "heads", core::Largest::heads);
   d.kv_heads = run.kv_heads ? size(run.kv_heads, "kv_heads", core::Largest::heads) : d.heads;
-  if (d.heads % d.kv_heads != 0) throw core::InputError(fmt::format("{} heads do not divide by {} key-value heads", d.heads, d.kv_heads));
+  if (d.heads % d.kv_heads != 0)
+    throw core::InputError(
+        fmt::format("{} heads do not divide by {} key-value heads", d.heads, d.kv_heads));
   if (!run.head_dim && d.hidden % d.heads != 0) {
-    throw core::InputError(fmt::format("hidden {} does not divide by {} heads, and head_dim is not stated", d.hidden, d.heads));
+    throw core::InputError(fmt::format(
+        "hidden {} does not divide by {} heads, and head_dim is not stated", d.hidden, d.heads));
   }
-  d.head_dim = run.head_dim ? size(run.head_dim, "head_dim", core::Largest::head_dim) : d.hidden / d.heads;
+  d.head_dim =
+      run.head_dim ? size(run.head_dim, "head_dim", core::Largest::head_dim) : d.hidden / d.heads;
   d.max_positions = size(run.seq_len, "seq_len", core::Largest::positions);
   d.gated = run.gated_mlp.value_or(run.swiglu.value_or(family.gated));
   d.activation = activation_of(run, family, notes);
   d.tied = run.tied_embeddings.value_or(family.tied);
   d.hidden_dropout = d.attention_dropout = run.dropout.value_or(family.dropout);
-  if (d.hidden_dropout > 1.0) throw core::InputError(fmt::format("dropout {}: expected a rate of 0 to 1", d.hidden_dropout));
+  if (d.hidden_dropout > 1.0)
+    throw core::InputError(fmt::format("dropout {}: expected a rate of 0 to 1", d.hidden_dropout));
   take_norm(run, family, d);
   take_positions(run, family, d, notes);
   d.qk_norm = family.qk_norm;
@@ -142,13 +176,17 @@ Decoder sizes_of(const MeasuredRun& run, const Family& family, Notes& notes) {
 bool has_experts(const MeasuredRun& run) { return run.experts.value_or(0) > 0; }
 
 std::int64_t dense_ffn(const MeasuredRun& run, std::int64_t hidden) {
-  if (run.dense_ffn_hidden) return size(run.dense_ffn_hidden, "dense_ffn_hidden", core::Largest::ffn);
+  if (run.dense_ffn_hidden)
+    return size(run.dense_ffn_hidden, "dense_ffn_hidden", core::Largest::ffn);
   if (run.ffn_hidden) return size(run.ffn_hidden, "ffn_hidden", core::Largest::ffn);
   if (run.iteration_time_ms || !run.test_case.empty()) return 4 * hidden;  // Megatron-LM's default
   throw core::InputError("ffn_hidden is not stated");
 }
 
-core::Experts experts_of(const MeasuredRun& run, const Family& family, const Decoder& d, Notes& notes) {
+core::Experts experts_of(const MeasuredRun& run,
+                         const Family& family,
+                         const Decoder& d,
+                         Notes& notes) {
   core::Experts e;
   e.count = size(run.experts, "experts", core::Largest::experts);
   e.top_k = size(run.top_k, "top_k", e.count);
@@ -161,9 +199,11 @@ core::Experts experts_of(const MeasuredRun& run, const Family& family, const Dec
   e.router_bias = family.expert_bias;
   e.selection_bias = family.selection_bias;
   const double shared = run.shared_experts.value_or(0.0);
-  if (shared > 1024.0) throw core::InputError(fmt::format("shared_experts {}: expected 1024 at most", shared));
+  if (shared > 1024.0)
+    throw core::InputError(fmt::format("shared_experts {}: expected 1024 at most", shared));
   e.shared_ffn = std::llround(shared * static_cast<double>(e.ffn));
-  // DeepSeek-V3's tokens go to 4 of 8 groups of experts at most (arXiv 2412.19437, section 2.1.2); Kimi K2's are not limited.
+  // DeepSeek-V3's tokens go to 4 of 8 groups of experts at most (arXiv 2412.19437, section 2.1.2);
+  // Kimi K2's are not limited.
   if (family.selection_bias && e.count == 256) {
     e.groups = 8, e.groups_per_token = 4;
     notes.assume("a token's experts come from 4 of 8 groups");
@@ -190,12 +230,17 @@ std::int64_t window_of(const MeasuredRun& run, std::int64_t layer) {
   const auto read = std::from_chars(run.sliding_window.data(), end, window);
   const std::string_view rest(read.ptr, static_cast<std::size_t>(end - read.ptr));
   if (read.ec != std::errc() || window < 1 || (!rest.empty() && rest != " on every second layer")) {
-    throw core::InputError(fmt::format("sliding_window {}: expected tokens, or tokens \"on every second layer\"", run.sliding_window));
+    throw core::InputError(
+        fmt::format("sliding_window {}: expected tokens, or tokens \"on every second layer\"",
+                    run.sliding_window));
   }
   return rest.empty() || layer % 2 == 0 ? window : 0;
 }
 
-std::vector<core::Layer> layers_of(const MeasuredRun& run, const Family& family, const Decoder& d, Notes& notes) {
+std::vector<core::Layer> layers_of(const MeasuredRun& run,
+                                   const Family& family,
+                                   const Decoder& d,
+                                   Notes& notes) {
   const std::int64_t first_sparse = run.first_dense_layers.value_or(0);
   std::optional<core::Block> moe;
   if (has_experts(run)) moe = core::moe_block(experts_of(run, family, d, notes));
@@ -203,9 +248,13 @@ std::vector<core::Layer> layers_of(const MeasuredRun& run, const Family& family,
   for (std::int64_t i = 0; i < d.layers; ++i) {
     const std::int64_t window = window_of(run, i);
     const bool sparse = moe.has_value() && i >= first_sparse;
-    const auto mixer = run.kv_lora ? core::mla_block(latent_of(run, d)) : core::attention_block(d, window);
-    layers.push_back(core::decoder_layer(d, fmt::format("decoder{}{}", window > 0 ? "-local" : "", sparse ? "-moe" : ""), mixer,
-                                         sparse ? *moe : core::mlp_block(d)));
+    const auto mixer =
+        run.kv_lora ? core::mla_block(latent_of(run, d)) : core::attention_block(d, window);
+    layers.push_back(core::decoder_layer(
+        d,
+        fmt::format("decoder{}{}", window > 0 ? "-local" : "", sparse ? "-moe" : ""),
+        mixer,
+        sparse ? *moe : core::mlp_block(d)));
   }
   return layers;
 }
@@ -215,11 +264,14 @@ std::vector<core::Layer> layers_of(const MeasuredRun& run, const Family& family,
 core::ModelSpec model_of(const MeasuredRun& run, Notes& notes) {
   const Family& family = family_of(run);
   Decoder d = sizes_of(run, family, notes);
-  d.ffn = has_experts(run) && run.first_dense_layers.value_or(0) == 0 ? 1 : dense_ffn(run, d.hidden);
+  d.ffn =
+      has_experts(run) && run.first_dense_layers.value_or(0) == 0 ? 1 : dense_ffn(run, d.hidden);
   const auto layers = layers_of(run, family, d, notes);
   const auto modules = run.mtp_layers.value_or(0);
-  if (modules > 64) throw core::InputError(fmt::format("mtp_layers {}: expected 64 at most", modules));
-  const std::vector<core::Layer> mtp(static_cast<std::size_t>(modules), core::mtp_module(d, layers.back()));
+  if (modules > 64)
+    throw core::InputError(fmt::format("mtp_layers {}: expected 64 at most", modules));
+  const std::vector<core::Layer> mtp(static_cast<std::size_t>(modules),
+                                     core::mtp_module(d, layers.back()));
   const auto nothing = core::Document::parse_json("{}", run.id);
   core::ConfigReader reader(nothing);
   auto model = core::decoder_spec(d, layers, reader, mtp);

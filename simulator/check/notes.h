@@ -6,7 +6,8 @@
 
 namespace simulator {
 
-// What a row leaves open and was filled in, and what it says that a prediction cannot express. One sentence each.
+// What a row leaves open and was filled in, and what it says that a prediction cannot express. One
+// sentence each.
 struct Notes {
   std::vector<std::string> assumed, ignored;
 

@@ -20,17 +20,30 @@ struct Plan {
 
 std::string question_of(const CheckedRow& row) {
   const auto& run = row.run;
-  const auto text = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string("-"); };
-  return fmt::format("{}x{}, {} heads, sequence {}, {} x {}, batch {}, {}", text(run.layers), text(run.hidden), text(run.heads),
-                     row.sequence, text(run.gpus), row.gpu, text(run.global_batch_sequences), row.recipe);
+  const auto text = [](const auto& value) {
+    return value ? fmt::format("{}", *value) : std::string("-");
+  };
+  return fmt::format("{}x{}, {} heads, sequence {}, {} x {}, batch {}, {}",
+                     text(run.layers),
+                     text(run.hidden),
+                     text(run.heads),
+                     row.sequence,
+                     text(run.gpus),
+                     row.gpu,
+                     text(run.global_batch_sequences),
+                     row.recipe);
 }
 
 PlanGroup judge(const std::string& source, const std::string& what, std::vector<Plan> plans) {
-  std::stable_sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) { return a.predicted < b.predicted; });
+  std::stable_sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) {
+    return a.predicted < b.predicted;
+  });
   std::vector<double> predicted, measured;
-  for (const auto& plan : plans) predicted.push_back(plan.predicted), measured.push_back(plan.measured);
+  for (const auto& plan : plans)
+    predicted.push_back(plan.predicted), measured.push_back(plan.measured);
   const double fastest = *std::min_element(measured.begin(), measured.end());
-  const double of_three = *std::min_element(measured.begin(), measured.begin() + std::min<std::ptrdiff_t>(3, std::ssize(measured)));
+  const double of_three = *std::min_element(
+      measured.begin(), measured.begin() + std::min<std::ptrdiff_t>(3, std::ssize(measured)));
   return {.source = source,
           .what = what,
           .plans = plans.size(),

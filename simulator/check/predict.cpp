@@ -8,11 +8,13 @@ namespace simulator {
 
 namespace {
 
-// Cells of a step (forwards and backwards of all stages) from which their operations are not written out one by one.
+// Cells of a step (forwards and backwards of all stages) from which their operations are not
+// written out one by one.
 constexpr std::int64_t many_cells = 200'000;
 
 core::Grain grain_of(const core::ParallelPlan& plan) {
-  return 2 * plan.micro_batches() * plan.stages() > many_cells ? core::Grain::cell : core::Grain::mixed;
+  return 2 * plan.micro_batches() * plan.stages() > many_cells ? core::Grain::cell
+                                                               : core::Grain::mixed;
 }
 
 double counted(const StageMemory& stage, MemoryKind kind) {
@@ -37,7 +39,8 @@ double Prediction::memory_GiB(MemoryKind kind, MemoryRank rank) const {
 
 Prediction predict(const Translation& run, const Bench& bench) {
   const auto grain = grain_of(run.plan);
-  const auto step = simulate_step(run.setting, bench, run.plan, grain, core::Fold::yes, Detail::answer);
+  const auto step =
+      simulate_step(run.setting, bench, run.plan, grain, core::Fold::yes, Detail::answer);
   Prediction p;
   p.step_time_s = step.report.step_time_s;
   p.fits = step.report.fits;

@@ -18,8 +18,8 @@ struct Prediction {
   double memory_GiB(MemoryKind kind, MemoryRank rank) const;
 };
 
-// Prices a run on a bench, which holds the constants that a calibration may have changed. Graphs whose cells alone are many
-// are simulated at cell grain, as `grain` of the answer says.
+// Prices a run on a bench, which holds the constants that a calibration may have changed. Graphs
+// whose cells alone are many are simulated at cell grain, as `grain` of the answer says.
 Prediction predict(const Translation& run, const Bench& bench);
 
 }  // namespace simulator

@@ -43,15 +43,19 @@ constexpr std::array precisions = std::to_array<Precision>({
 });
 
 bool is_muon(const MeasuredRun& run) {
-  return run.test_case.find("muon") != std::string::npos || run.optimizer.find("muon") != std::string::npos;
+  return run.test_case.find("muon") != std::string::npos ||
+         run.optimizer.find("muon") != std::string::npos;
 }
 
 bool is_bridge(const MeasuredRun& run) { return run.framework.starts_with("Megatron-Bridge"); }
 
 std::string_view recipe_name(const MeasuredRun& run, Notes& notes) {
-  if (run.framework.starts_with("NeMo AutoModel") && run.precision == "bf16" && run.main_params_dtype.empty()) {
+  if (run.framework.starts_with("NeMo AutoModel") && run.precision == "bf16" &&
+      run.main_params_dtype.empty()) {
     // Its benchmark configurations hand bf16 weights to torch.optim.Adam.
-    notes.assume("weights, gradients and moments in bf16 alone, as AutoModel's benchmarks hand them to the optimizer");
+    notes.assume(
+        "weights, gradients and moments in bf16 alone, as AutoModel's benchmarks hand them to the "
+        "optimizer");
     return "bf16-pure";
   }
   if (run.iteration_time_ms) {
@@ -78,38 +82,46 @@ double bytes_of(std::string_view format, std::string_view column) {
 }
 
 bool gathers_weights(const MeasuredRun& run) {
-  return run.zero_stage_or_fsdp.find("fsdp") != std::string::npos || run.zero_stage_or_fsdp.starts_with("zero3");
+  return run.zero_stage_or_fsdp.find("fsdp") != std::string::npos ||
+         run.zero_stage_or_fsdp.starts_with("zero3");
 }
 
-// Megatron sums gradients in the buffer that it reduces; FSDP keeps fp32 shards and reduces in another format.
+// Megatron sums gradients in the buffer that it reduces; FSDP keeps fp32 shards and reduces in
+// another format.
 void take_states(const MeasuredRun& run, core::Recipe& recipe) {
   if (!run.grad_dtype.empty()) {
     recipe.gradient_reduce_bytes = bytes_of(run.grad_dtype, "grad_dtype");
     if (!gathers_weights(run)) recipe.gradient_bytes = recipe.gradient_reduce_bytes;
   }
-  if (!run.main_params_dtype.empty()) recipe.main_weight_bytes = bytes_of(run.main_params_dtype, "main_params_dtype");
-  // FSDP's one copy of a weight is the fp32 shard: what is gathered in 16 bits is not kept. 2 bytes count as the weight.
-  if (stack_of(run) == Stack::fsdp && recipe.main_weight_bytes > recipe.weight_bytes) recipe.main_weight_bytes -= recipe.weight_bytes;
+  if (!run.main_params_dtype.empty())
+    recipe.main_weight_bytes = bytes_of(run.main_params_dtype, "main_params_dtype");
+  // FSDP's one copy of a weight is the fp32 shard: what is gathered in 16 bits is not kept. 2 bytes
+  // count as the weight.
+  if (stack_of(run) == Stack::fsdp && recipe.main_weight_bytes > recipe.weight_bytes)
+    recipe.main_weight_bytes -= recipe.weight_bytes;
   if (!run.optimizer_state_dtype.empty()) {
-    recipe.moment1_bytes = recipe.moment2_bytes = bytes_of(run.optimizer_state_dtype, "optimizer_state_dtype");
+    recipe.moment1_bytes = recipe.moment2_bytes =
+        bytes_of(run.optimizer_state_dtype, "optimizer_state_dtype");
     recipe.matrix_moment1_bytes = recipe.matrix_moment2_bytes = recipe.moment1_bytes;
   }
 }
 
-// Weights kept in fp8 alone: the 16-bit ones are gone and the copies stand for them. Per-tensor and per-block scales let
-// them travel so; MXFP8's two layouts are made after a gather in bf16 (Megatron-Core, reuse-grad-buf-for-mxfp8-param-ag).
+// Weights kept in fp8 alone: the 16-bit ones are gone and the copies stand for them. Per-tensor and
+// per-block scales let them travel so; MXFP8's two layouts are made after a gather in bf16
+// (Megatron-Core, reuse-grad-buf-for-mxfp8-param-ag).
 void take_fp8_weights(const MeasuredRun& run, core::Recipe& recipe, Notes& notes) {
   if (!run.fp8_params.value_or(false) || recipe.weight_copy_bytes <= 0.0) return;
   if (recipe.weight_copy_bytes < 2.0) {
-    notes.ignore(fmt::format("fp8_params: weights of {} are taken to be kept in 16 bits too", recipe.name));
+    notes.ignore(
+        fmt::format("fp8_params: weights of {} are taken to be kept in 16 bits too", recipe.name));
     return;
   }
   recipe.weight_copy_bytes -= recipe.weight_bytes;
   if (recipe.name != "mxfp8") recipe.parameter_gather_bytes = 1.0;
 }
 
-// What all presets of its performance recipes have, where a row states none: gradients reduced in bf16, weights in fp8 where
-// GEMMs are, no layers kept in bf16.
+// What all presets of its performance recipes have, where a row states none: gradients reduced in
+// bf16, weights in fp8 where GEMMs are, no layers kept in bf16.
 void take_bridge(const MeasuredRun& run, core::Recipe& recipe, Notes& notes) {
   if (!is_bridge(run)) return;
   if (run.grad_dtype.empty()) {
@@ -130,17 +142,24 @@ void take_bridge(const MeasuredRun& run, core::Recipe& recipe, Notes& notes) {
 
 void check_formats(const core::Recipe& recipe, const core::Gpu& gpu) {
   const auto& architectures = recipe.architectures;
-  const bool known = architectures.empty() || std::find(architectures.begin(), architectures.end(), gpu.arch) != architectures.end();
-  if (!known) throw core::InputError(fmt::format("recipe {}: {} does not apply its scales", recipe.name, gpu.name));
+  const bool known =
+      architectures.empty() ||
+      std::find(architectures.begin(), architectures.end(), gpu.arch) != architectures.end();
+  if (!known)
+    throw core::InputError(
+        fmt::format("recipe {}: {} does not apply its scales", recipe.name, gpu.name));
   for (const auto& format : recipe.rates()) {
-    if (!gpu.peak(format)) throw core::InputError(fmt::format("recipe {}: {} has no {} tensor cores", recipe.name, gpu.name, format));
+    if (!gpu.peak(format))
+      throw core::InputError(
+          fmt::format("recipe {}: {} has no {} tensor cores", recipe.name, gpu.name, format));
   }
 }
 
 void take_optimizer(const MeasuredRun& run, Notes& notes) {
   const std::string& name = run.optimizer;
   const bool adam = name.empty() || name.find("adam") != std::string::npos;
-  if (!adam && !is_muon(run)) throw core::InputError(fmt::format("optimizer {}: expected a kind of Adam, or Muon", name));
+  if (!adam && !is_muon(run))
+    throw core::InputError(fmt::format("optimizer {}: expected a kind of Adam, or Muon", name));
   if (name.starts_with("8-bit")) notes.ignore("blocks' scale factors of 8-bit moments");
 }
 

@@ -18,7 +18,8 @@ struct CheckReport {
   std::optional<double> elapsed_s;
 };
 
-// `baseline` and reports agree in how they name rows and sources. Formats: table, json, csv, markdown, junit.
+// `baseline` and reports agree in how they name rows and sources. Formats: table, json, csv,
+// markdown, junit.
 std::string check_table(const CheckReport& report);
 std::string check_markdown(const CheckReport& report);
 std::string check_json(const CheckReport& report);

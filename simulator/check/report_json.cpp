@@ -22,7 +22,9 @@ void texts(JsonWriter& json, std::string_view key, const std::vector<std::string
 void write_prediction(JsonWriter& json, const CheckedRow& row) {
   const auto* predicted = row.predicted ? &*row.predicted : nullptr;
   const auto* measured = row.measured ? &*row.measured : nullptr;
-  number(json, "predicted_step_time_s", predicted ? std::optional(predicted->step_time_s) : std::nullopt);
+  number(json,
+         "predicted_step_time_s",
+         predicted ? std::optional(predicted->step_time_s) : std::nullopt);
   number(json, "measured_step_time_s", measured ? measured->step_time_s : std::nullopt);
   number(json, "step_time_error", row.step_time_error);
   number(json, "predicted_memory_GiB", row.predicted_memory_GiB);
@@ -43,7 +45,8 @@ void write_more(JsonWriter& json, const CheckedRow& row) {
   json.member("plan", row.plan).member("recipe", row.recipe).member("our_gpu", row.gpu);
   json.member("measured_step_time_from", measured.step_time_from);
   json.member("memory_kind", name_of(measured.memory_kind));
-  json.member("predicted_peak_memory_GiB", row.predicted->peak_memory_GiB).member("memory_limit_GiB", row.predicted->memory_limit_GiB);
+  json.member("predicted_peak_memory_GiB", row.predicted->peak_memory_GiB)
+      .member("memory_limit_GiB", row.predicted->memory_limit_GiB);
   json.member("flops_convention", name_of(measured.convention));
   number(json, "predicted_tflops_per_gpu", row.predicted_tflops_per_gpu);
   number(json, "measured_tflops_per_gpu", measured.tflops_per_gpu);
@@ -56,7 +59,10 @@ void write_more(JsonWriter& json, const CheckedRow& row) {
 }
 
 void write_row(JsonWriter& json, const CheckedRow& row) {
-  json.begin_object().member("id", row.run.id).member("gpu", row.run.gpu).member("framework", row.run.framework);
+  json.begin_object()
+      .member("id", row.run.id)
+      .member("gpu", row.run.gpu)
+      .member("framework", row.run.framework);
   write_prediction(json, row);
   write_more(json, row);
   json.end_object();
@@ -64,8 +70,11 @@ void write_row(JsonWriter& json, const CheckedRow& row) {
 
 void write_errors(JsonWriter& json, std::string_view key, const ErrorSummary& s) {
   json.key(key).begin_object().member("n", static_cast<std::int64_t>(s.n));
-  const auto of = [&](std::string_view name, double value) { number(json, name, s.n > 0 ? std::optional(value) : std::nullopt); };
-  of("median_abs_error", s.median_abs), of("mean_abs_error", s.mean_abs), of("p90_abs_error", s.p90_abs), of("bias", s.bias);
+  const auto of = [&](std::string_view name, double value) {
+    number(json, name, s.n > 0 ? std::optional(value) : std::nullopt);
+  };
+  of("median_abs_error", s.median_abs), of("mean_abs_error", s.mean_abs),
+      of("p90_abs_error", s.p90_abs), of("bias", s.bias);
   json.end_object();
 }
 
@@ -73,7 +82,10 @@ void write_summary(JsonWriter& json, const Summary& s) {
   const auto count = [](std::size_t n) { return static_cast<std::int64_t>(n); };
   write_errors(json, "step_time", s.step_time);
   write_errors(json, "memory", s.memory);
-  json.key("oom").begin_object().member("n", count(s.oom.n)).member("correct", count(s.oom.correct));
+  json.key("oom")
+      .begin_object()
+      .member("n", count(s.oom.n))
+      .member("correct", count(s.oom.correct));
   json.member("false_fits", count(s.oom.false_fits)).member("false_ooms", count(s.oom.false_ooms));
   json.member("borderline", count(s.oom.borderline)).end_object();
   json.member("skipped", count(s.skipped));
@@ -82,9 +94,15 @@ void write_summary(JsonWriter& json, const Summary& s) {
 void write_groups(JsonWriter& json, const std::vector<PlanGroup>& groups) {
   json.key("plan_groups").begin_list();
   for (const auto& g : groups) {
-    json.begin_object().member("source", g.source).member("what", g.what).member("plans", static_cast<std::int64_t>(g.plans));
-    json.member("first_extra_time", g.first_extra).member("best_of_three_extra_time", g.best_of_three_extra);
-    json.member("fastest_in_first_three", g.fastest_in_first_three).member("kendall_tau", g.kendall_tau).end_object();
+    json.begin_object()
+        .member("source", g.source)
+        .member("what", g.what)
+        .member("plans", static_cast<std::int64_t>(g.plans));
+    json.member("first_extra_time", g.first_extra)
+        .member("best_of_three_extra_time", g.best_of_three_extra);
+    json.member("fastest_in_first_three", g.fastest_in_first_three)
+        .member("kendall_tau", g.kendall_tau)
+        .end_object();
   }
   json.end_list();
 }

@@ -15,9 +15,12 @@ namespace {
 using core::AttentionKernel;
 using core::MeasuredRun;
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
-// Year and month of a release as months since year 0: "(2025-10-08)" anywhere in its name, or "NeMo 25.09".
+// Year and month of a release as months since year 0: "(2025-10-08)" anywhere in its name, or
+// "NeMo 25.09".
 std::optional<int> month_of(std::string_view release) {
   const auto number = [](std::string_view text) {
     int value = -1;
@@ -26,7 +29,8 @@ std::optional<int> month_of(std::string_view release) {
   };
   for (std::size_t i = 0; i + 7 <= release.size(); ++i) {
     const int year = number(release.substr(i, 4)), month = number(release.substr(i + 5, 2));
-    if (release[i + 4] == '-' && year >= 2000 && month >= 1 && month <= 12) return 12 * year + month;
+    if (release[i + 4] == '-' && year >= 2000 && month >= 1 && month <= 12)
+      return 12 * year + month;
   }
   if (release.starts_with("NeMo ") && release.size() >= 10) {
     const int year = number(release.substr(5, 2)), month = number(release.substr(8, 2));
@@ -35,8 +39,8 @@ std::optional<int> month_of(std::string_view release) {
   return std::nullopt;
 }
 
-// Transformer Engine 2 came with the containers of 2025; Megatron-LM keeps the output layer's since August 2025
-// (data/frameworks/megatron.json).
+// Transformer Engine 2 came with the containers of 2025; Megatron-LM keeps the output layer's since
+// August 2025 (data/frameworks/megatron.json).
 constexpr int transformer_engine_2 = 12 * 2025 + 1, output_placeholders = 12 * 2025 + 8;
 
 void take_placeholders(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
@@ -45,8 +49,11 @@ void take_placeholders(const MeasuredRun& run, core::Framework& framework, Notes
   const bool old = run.year.value_or(2026) < 2025 || run.iteration_time_ms.has_value();
   if (!month && !old) notes.assume("tensors in place of gradients as in the newest Megatron-LM");
   const bool local = run.transformer_impl == "local" || !run.gradient_fusion.value_or(true);
-  if (old || local || month.value_or(output_placeholders) < transformer_engine_2) framework.layer_gradient_placeholders = 0.0;
-  if (old || !run.gradient_fusion.value_or(true) || month.value_or(output_placeholders) < output_placeholders) framework.output_gradient_placeholders = 0.0;
+  if (old || local || month.value_or(output_placeholders) < transformer_engine_2)
+    framework.layer_gradient_placeholders = 0.0;
+  if (old || !run.gradient_fusion.value_or(true) ||
+      month.value_or(output_placeholders) < output_placeholders)
+    framework.output_gradient_placeholders = 0.0;
 }
 
 AttentionKernel best_of(AttentionKernel wanted, const core::Gpu& gpu) {
@@ -67,9 +74,12 @@ AttentionKernel flash_of(const MeasuredRun& run, const core::Gpu& gpu, Notes& no
 
 std::string_view name_of(Stack stack) {
   switch (stack) {
-    case Stack::megatron: return "megatron";
-    case Stack::fsdp: return "fsdp";
-    case Stack::deepspeed: return "deepspeed";
+    case Stack::megatron:
+      return "megatron";
+    case Stack::fsdp:
+      return "fsdp";
+    case Stack::deepspeed:
+      return "deepspeed";
   }
   CORE_ASSERT(false);
 }
@@ -77,7 +87,8 @@ std::string_view name_of(Stack stack) {
 Stack stack_of(const MeasuredRun& run) {
   const std::string& name = run.framework;
   if (contains(name, "FSDP") || contains(name, "torchtitan")) return Stack::fsdp;
-  const bool zero = run.zero_stage_or_fsdp.starts_with("zero2") || run.zero_stage_or_fsdp.starts_with("zero3");
+  const bool zero =
+      run.zero_stage_or_fsdp.starts_with("zero2") || run.zero_stage_or_fsdp.starts_with("zero3");
   if (zero && contains(name, "DeepSpeed")) return Stack::deepspeed;
   return Stack::megatron;
 }
@@ -110,7 +121,9 @@ AttentionKernel attention_of(const MeasuredRun& run, const core::Gpu& gpu, Notes
     throw core::InputError(fmt::format("attention_backend {}: not known", backend));
   }
   const auto best = best_attention(gpu.arch);
-  notes.assume(fmt::format("attention {} runs at the rate of {}", backend.empty() ? "that is not stated" : backend, core::name_of(best)));
+  notes.assume(fmt::format("attention {} runs at the rate of {}",
+                           backend.empty() ? "that is not stated" : backend,
+                           core::name_of(best)));
   return best;
 }
 

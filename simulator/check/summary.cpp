@@ -13,19 +13,29 @@ namespace {
 
 void count_verdict(const CheckedRow& row, MemoryVerdicts& verdicts) {
   ++verdicts.n;
-  if (row.predicted->fits == Fits::borderline) ++verdicts.borderline;
-  else if ((row.predicted->fits == Fits::no) == row.run.out_of_memory) ++verdicts.correct;
-  else if (row.run.out_of_memory) ++verdicts.false_fits;
-  else ++verdicts.false_ooms;
+  if (row.predicted->fits == Fits::borderline)
+    ++verdicts.borderline;
+  else if ((row.predicted->fits == Fits::no) == row.run.out_of_memory)
+    ++verdicts.correct;
+  else if (row.run.out_of_memory)
+    ++verdicts.false_fits;
+  else
+    ++verdicts.false_ooms;
 }
 
 std::string key_of(const CheckedRow& row, GroupBy by) {
   switch (by) {
-    case GroupBy::source: return row.source;
-    case GroupBy::gpu: return row.gpu;
-    case GroupBy::framework: return row.run.framework.empty() ? std::string(name_of(stack_of(row.run))) : row.run.framework;
-    case GroupBy::precision: return row.recipe.empty() ? "not predicted" : row.recipe;
-    case GroupBy::memory_kind: return row.measured ? std::string(name_of(row.measured->memory_kind)) : "none";
+    case GroupBy::source:
+      return row.source;
+    case GroupBy::gpu:
+      return row.gpu;
+    case GroupBy::framework:
+      return row.run.framework.empty() ? std::string(name_of(stack_of(row.run)))
+                                       : row.run.framework;
+    case GroupBy::precision:
+      return row.recipe.empty() ? "not predicted" : row.recipe;
+    case GroupBy::memory_kind:
+      return row.measured ? std::string(name_of(row.measured->memory_kind)) : "none";
   }
   CORE_ASSERT(false);
 }
@@ -73,11 +83,16 @@ Summary summarise(const std::vector<const CheckedRow*>& rows) {
 
 std::string_view name_of(GroupBy by) {
   switch (by) {
-    case GroupBy::source: return "source";
-    case GroupBy::gpu: return "gpu";
-    case GroupBy::framework: return "framework";
-    case GroupBy::precision: return "precision";
-    case GroupBy::memory_kind: return "memory_kind";
+    case GroupBy::source:
+      return "source";
+    case GroupBy::gpu:
+      return "gpu";
+    case GroupBy::framework:
+      return "framework";
+    case GroupBy::precision:
+      return "precision";
+    case GroupBy::memory_kind:
+      return "memory_kind";
   }
   CORE_ASSERT(false);
 }

@@ -8,17 +8,20 @@
 
 namespace simulator {
 
-// Errors of several rows, relative: predicted / measured - 1. The percentile interpolates between the two nearest rows.
+// Errors of several rows, relative: predicted / measured - 1. The percentile interpolates between
+// the two nearest rows.
 struct ErrorSummary {
   std::size_t n = 0;
   double median_abs = 0.0, mean_abs = 0.0, p90_abs = 0.0;
   double bias = 0.0;  // mean of the signed errors
 };
 ErrorSummary summary_of(std::vector<double> errors);
-// Value below which the share `q` of the values lies: linear between the ranks next to q (n - 1). Requires some values.
+// Value below which the share `q` of the values lies: linear between the ranks next to q (n - 1).
+// Requires some values.
 double quantile(std::vector<double> values, double q);
 
-// Predicted to fit against what happened; plans within 3 % of the limit are borderline, and neither right nor wrong.
+// Predicted to fit against what happened; plans within 3 % of the limit are borderline, and neither
+// right nor wrong.
 struct MemoryVerdicts {
   std::size_t n = 0, correct = 0, false_fits = 0, false_ooms = 0, borderline = 0;
 };

@@ -33,7 +33,8 @@ double capacity_of(const core::MeasuredRun& run, Notes& notes) {
 
 std::string framework_name(const core::MeasuredRun& run, Notes& notes) {
   const Stack stack = stack_of(run);
-  const bool known = run.iteration_time_ms || !run.test_case.empty() || run.framework.find("Megatron") != std::string::npos ||
+  const bool known = run.iteration_time_ms || !run.test_case.empty() ||
+                     run.framework.find("Megatron") != std::string::npos ||
                      run.framework.find("NeMo") != std::string::npos || stack != Stack::megatron;
   if (!known) notes.assume(fmt::format("{} costs what {} costs", run.framework, name_of(stack)));
   return std::string(name_of(stack));
@@ -53,12 +54,14 @@ void refuse_other_tests(const core::MeasuredRun& run) {
       {"offloading", "activations of parts of a layer are offloaded"},
   });
   for (const auto& [word, why] : words) {
-    if (run.test_case.find(word) != std::string::npos) throw core::InputError(fmt::format("test case {}: {}", run.test_case, why));
+    if (run.test_case.find(word) != std::string::npos)
+      throw core::InputError(fmt::format("test case {}: {}", run.test_case, why));
   }
 }
 
 void check_legal(const Translation& t) {
-  if (const auto reason = core::why_not(t.setting.model, t.plan, t.setting.gpus, t.setting.seq)) throw core::InputError(*reason);
+  if (const auto reason = core::why_not(t.setting.model, t.plan, t.setting.gpus, t.setting.seq))
+    throw core::InputError(*reason);
 }
 
 Translation translated(const core::MeasuredRun& run) {

@@ -12,9 +12,11 @@ namespace core {
 namespace {
 
 const std::string header =
-    "id,framework,model_family,layers,hidden,heads,ffn_hidden,vocab,seq_len,gpu,gpus,micro_batch,global_batch_sequences,precision,"
+    "id,framework,model_family,layers,hidden,heads,ffn_hidden,vocab,seq_len,gpu,gpus,micro_batch,"
+    "global_batch_sequences,precision,"
     "tp,sp,step_time_s,status,simulatable,notes\n";
-const std::string row = "a,Megatron-LM,gpt3,2,64,4,256,1000,128,A100-80GB-SXM,8,1,16,fp16,2,yes,1.5,ok,yes,\n";
+const std::string row =
+    "a,Megatron-LM,gpt3,2,64,4,256,1000,128,A100-80GB-SXM,8,1,16,fp16,2,yes,1.5,ok,yes,\n";
 
 std::string complaint(const std::function<void()>& work) {
   try {
@@ -65,7 +67,8 @@ TEST(MeasuredTable, KeepsEmptyCellsApartFromZero) {
 
 TEST(MeasuredTable, RecognisesTheTablesByTheirHeaders) {
   const auto vtrain = parse_measured_table(
-      "id,params_total_b,gpu,gpus,gpus_per_node,layers,hidden,heads,seq_len,tp,dp,pp,micro_batch,global_batch_sequences,recompute,"
+      "id,params_total_b,gpu,gpus,gpus_per_node,layers,hidden,heads,seq_len,tp,dp,pp,micro_batch,"
+      "global_batch_sequences,recompute,"
       "schedule,step_time_s_is_ms_over_1000,iteration_time_ms\n"
       "v,3.6,A100,64,8,30,3072,32,2048,1,64,1,8,512,full,1f1b,3.5665,3566.5\n",
       "v.csv");
@@ -73,7 +76,8 @@ TEST(MeasuredTable, RecognisesTheTablesByTheirHeaders) {
   EXPECT_EQ(vtrain.runs.front().params_total, 3.6e9);
   EXPECT_EQ(vtrain.runs.front().step_time_s, 3.5665);
   const auto tests = parse_measured_table(
-      "id,test_case,gpu,gpus,layers,hidden,heads,seq_len,micro_batch,global_batch_sequences,max_mem_allocated_gib,swiglu,sp\n"
+      "id,test_case,gpu,gpus,layers,hidden,heads,seq_len,micro_batch,global_batch_sequences,max_"
+      "mem_allocated_gib,swiglu,sp\n"
       "m,gpt/x,H100-80GB,8,12,512,8,1024,4,32,2.25,True,\n",
       "m.csv");
   EXPECT_EQ(tests.schema, MeasuredSchema::functional_tests);
@@ -85,28 +89,36 @@ TEST(MeasuredTable, RecognisesTheTablesByTheirHeaders) {
 TEST(MeasuredTable, NamesLineAndColumnOfABadCell) {
   std::string bad = row;
   bad.replace(bad.find(",8,1,16"), 3, ",many,");
-  EXPECT_EQ(refused(header + row.substr(0, 1) + "b" + row.substr(1) + bad),
-            "t.csv: line 3, column 11 (gpus): found \"many\", expected a whole number of 0 or more");
+  EXPECT_EQ(
+      refused(header + row.substr(0, 1) + "b" + row.substr(1) + bad),
+      "t.csv: line 3, column 11 (gpus): found \"many\", expected a whole number of 0 or more");
   bad = row;
   bad.replace(bad.find("1.5"), 3, "-1");
-  EXPECT_EQ(refused(header + bad), "t.csv: line 2, column 17 (step_time_s): found \"-1\", expected a number of 0 or more");
+  EXPECT_EQ(refused(header + bad),
+            "t.csv: line 2, column 17 (step_time_s): found \"-1\", expected a number of 0 or more");
   bad = row;
   bad.replace(bad.find("yes,1.5"), 3, "maybe");
-  EXPECT_EQ(refused(header + bad), "t.csv: line 2, column 16 (sp): found \"maybe\", expected yes or no");
+  EXPECT_EQ(refused(header + bad),
+            "t.csv: line 2, column 16 (sp): found \"maybe\", expected yes or no");
   bad = row;
   bad.replace(bad.find(",ok,"), 4, ",fine,");
-  EXPECT_EQ(refused(header + bad), "t.csv: line 2, column 18 (status): found \"fine\", expected oom or ok");
+  EXPECT_EQ(refused(header + bad),
+            "t.csv: line 2, column 18 (status): found \"fine\", expected oom or ok");
 }
 
 TEST(MeasuredTable, RefusesHeadersThatItDoesNotKnow) {
-  EXPECT_EQ(refused("id,framwork\n"), "t.csv: line 1, column 2: \"framwork\": unknown column; did you mean framework?");
-  EXPECT_EQ(refused("id,id\n"), "t.csv: line 1, column 2: \"id\": this column stands twice, expected once");
-  EXPECT_EQ(refused("id,framework\n"), "t.csv: line 1: missing column model_family of a table of training runs");
+  EXPECT_EQ(refused("id,framwork\n"),
+            "t.csv: line 1, column 2: \"framwork\": unknown column; did you mean framework?");
+  EXPECT_EQ(refused("id,id\n"),
+            "t.csv: line 1, column 2: \"id\": this column stands twice, expected once");
+  EXPECT_EQ(refused("id,framework\n"),
+            "t.csv: line 1: missing column model_family of a table of training runs");
   EXPECT_EQ(refused(""), "t.csv: empty, expected a header and rows of measured runs");
 }
 
 TEST(MeasuredTable, RefusesRowsThatDoNotFitTheHeader) {
-  EXPECT_EQ(refused(header + "a,b\n"), "t.csv: line 2: found 2 cells, expected 20 as in the header");
+  EXPECT_EQ(refused(header + "a,b\n"),
+            "t.csv: line 2: found 2 cells, expected 20 as in the header");
   EXPECT_EQ(refused(header + row + row), "t.csv: line 3: id a stands twice, expected once");
 }
 

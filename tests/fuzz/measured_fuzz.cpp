@@ -1,5 +1,5 @@
-// Any bytes as a table of measured runs: read in full, or refused in one line by an InputError; its first rows in our terms or
-// refused likewise.
+// Any bytes as a table of measured runs: read in full, or refused in one line by an InputError; its
+// first rows in our terms or refused likewise.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +35,10 @@ void translate(const core::MeasuredRun& run) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const auto table = core::parse_measured_table({reinterpret_cast<const char*>(data), size}, "runs.csv");
-    for (std::size_t i = 0; i < std::min(most_rows, table.runs.size()); ++i) translate(table.runs[i]);
+    const auto table =
+        core::parse_measured_table({reinterpret_cast<const char*>(data), size}, "runs.csv");
+    for (std::size_t i = 0; i < std::min(most_rows, table.runs.size()); ++i)
+      translate(table.runs[i]);
   } catch (const core::InputError& error) {
     require_one_line(error);
   }

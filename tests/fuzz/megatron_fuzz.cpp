@@ -1,4 +1,5 @@
-// Any bytes as a log of Megatron-LM, and as the arguments of one of its tests: read, or refused in one line by an InputError.
+// Any bytes as a log of Megatron-LM, and as the arguments of one of its tests: read, or refused in
+// one line by an InputError.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
