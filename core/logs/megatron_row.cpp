@@ -172,6 +172,7 @@ void take_degrees(const Arguments& a, MeasuredRun& row) {
   row.micro_batch = a.count("micro_batch_size"),
   row.global_batch_sequences = a.count("global_batch_size");
   row.fsdp = a.on("use_megatron_fsdp") || a.on("use_torch_fsdp2") || a.text("zero_stage") == "3";
+  row.optimizer_instances = a.count("num_distributed_optimizer_instances");
   row.distributed_optimizer = a.on("use_distributed_optimizer") || a.text("zero_stage") == "1";
 }
 

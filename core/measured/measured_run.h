@@ -69,6 +69,7 @@ struct MeasuredRun {
   // to the sum themselves.
   std::string positions;
   Switch linear_bias, gradient_fusion;
+  Count optimizer_instances;  // parts of the data-parallel ranks that each share out all optimizer states
   // Only in vTrain's tables: the same time once more.
   Number iteration_time_ms;
 };

@@ -129,6 +129,25 @@ void take_shard_group(std::int64_t group, ParallelPlan& plan) {
   plan.shard = {group, group, group};
 }
 
+// Several instances of the distributed optimizer: each part of the replicas has all states. A functional test says so in its
+// name alone.
+void take_instances(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
+  auto instances = run.optimizer_instances.value_or(1);
+  if (!run.optimizer_instances && contains(run.test_case, "multi_dist_optimizer_instances")) {
+    instances = 2;
+    notes.assume("two instances of the distributed optimizer");
+  }
+  if (instances <= 1 || plan.zero != 1) return;
+  if (plan.replicas() % instances != 0) {
+    throw core::InputError(
+        fmt::format("{} optimizer instances do not divide {} replicas", instances, plan.replicas()));
+  }
+  plan.shard.optimizer = plan.replicas() / instances;
+  if (!has_experts(run)) return;
+  plan.expert_zero = 1;
+  plan.expert_shard.optimizer = std::max<std::int64_t>(1, plan.expert_replicas() / instances);
+}
+
 void take_sharding(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
   const std::string& text = run.zero_stage_or_fsdp;
   if (run.iteration_time_ms) return;  // said with the precision
@@ -154,6 +173,7 @@ void take_sharding(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
     plan.zero = 2;
     notes.assume("weights kept after the forward are those of zero=2");
   }
+  take_instances(run, plan, notes);
   if (const auto group = number_after(text, "FSDP=")) take_shard_group(*group, plan);
   if (const auto group = number_after(text, "shard group ")) take_shard_group(*group, plan);
   if (contains(text, "opt-offload")) plan.offload.optimizer = true;

@@ -212,6 +212,55 @@ TEST(Translate, RefusesWhatItCannotSay) {
             "schedule a\\x0ab: not known");
 }
 
+// The first row of vTrain's multi-node table: what it leaves open is as in the configurations of
+// its repository.
+TEST(Translate, ReadsVTrainsRows) {
+  const auto table = core::parse_measured_table(
+      "id,params_total_b,gpu,gpus,gpus_per_node,layers,hidden,heads,seq_len,tp,dp,pp,micro_batch,"
+      "global_batch_sequences,recompute,schedule,step_time_s_is_ms_over_1000,iteration_time_ms\n"
+      "vtm_0000,3.6,A100,64,8,30,3072,32,2048,1,64,1,8,512,full,1f1b,3.566500,3566.5\n",
+      "v.csv");
+  const auto t = translate(table.runs.front());
+  EXPECT_EQ(core::to_text(t.plan),
+            "tp=1 cp=1 pp=1 ep=1 etp=1 dp=64 zero=0 mb=8 gbs=512 schedule=1f1b recompute=full "
+            "layers=even overlap=none "
+            "offload=none recipe=fp16");
+  EXPECT_NEAR(static_cast<double>(core::count_parameters(t.setting.model).total) / 1e9, 3.6, 0.05);
+  EXPECT_EQ(t.setting.attention, core::AttentionKernel::unfused);
+  EXPECT_TRUE(says(t.notes.assumed, "vocabulary 51200"));
+}
+
+core::MeasuredRun functional_test(const std::string& name,
+                                  const std::string& columns,
+                                  const std::string& cells) {
+  return core::parse_measured_table(
+             "id,test_case,gpu,gpus,layers,hidden,heads,seq_len,micro_batch,global_batch_sequences,"
+             "max_mem_allocated_gib,bf16,padded_vocab," +
+                 columns + "\nmlmft_x," + name + ",H100-80GB,8,12,512,8,1024,4,32,2.2,True,50304," +
+                 cells + "\n",
+             "m.csv")
+      .runs.front();
+}
+
+TEST(Translate, ReadsFunctionalTests) {
+  const auto plan =
+      [](const std::string& name, const std::string& columns, const std::string& cells) {
+        return translate(functional_test(name, columns, cells)).plan;
+      };
+  const auto virtual_stages =
+      plan("gpt/vp1", "pp,layers_per_virtual_stage,distributed_optimizer", "4,1,True");
+  EXPECT_EQ(virtual_stages.vpp, 3);  // 12 layers, one for each of 4 x 3 stages
+  EXPECT_EQ(virtual_stages.schedule, "interleaved");
+  EXPECT_EQ(virtual_stages.zero, 1);
+  EXPECT_EQ(plan("gpt/uneven", "pp,pp_layout", "4,first stage 2 layers").layers,
+            (std::vector<std::int64_t>{2, 4, 4, 2}));
+  const auto instances =
+      plan("gpt/multi_dist_optimizer_instances", "tp,distributed_optimizer", "2,True");
+  EXPECT_EQ(instances.shard.optimizer, 2);  // half of the 4 replicas
+  EXPECT_EQ(why_not_translated(functional_test("bert/x", "tp", "2"), [](auto&) {}),
+            "test case bert/x: an encoder");
+}
+
 TEST(Layout, RepeatsStagesAndGroups) {
   EXPECT_EQ(layers_of_layout("Et*3|(tt|)*6mL"),
             (std::vector<std::int64_t>{3, 2, 2, 2, 2, 2, 2, 0}));
