@@ -430,9 +430,9 @@ class UnitSearch {
   std::int64_t cells_before_ = worker_.runner.cells_run();
 };
 
-// Runs units in rounds of a fixed size, from the smallest bound on: what a unit must beat is fixed when its round begins, so
-// that the result (and the counts) do not depend on threads. When the next bound is over the last kept plan, all that is left is
-// pruned.
+// Runs units in rounds of a fixed size: what a unit must beat is fixed when its round begins, so that the result (and the counts)
+// do not depend on threads. Samples of all units come first, so that the rest has good plans to beat; each from the smallest
+// bound on. When the next bound is over the last kept plan, all that is left of the sample is pruned.
 class Search {
  public:
   Search(const simulator::Setting& setting, const simulator::Bench& bench, const Space& space, const SearchOptions& options)
@@ -443,11 +443,13 @@ class Search {
     look_out();
     sort();
     std::size_t next = 0;
-    while (next < order_.size() && !stopped_) {
-      const auto& first = outlooks_[order_[next]];
-      if (first.over > 0.0) break;
-      if (options_.prune && first.least() > best_.threshold()) break;
-      next = run_round(next);
+    for (const auto end : sample_ends_) {
+      while (next < end && !stopped_) {
+        if (options_.prune && outlooks_[order_[next]].least() > best_.threshold()) break;
+        next = run_round(next, end);
+      }
+      if (stopped_) break;
+      next = leave(next, end);
     }
     finish_rest(next);
     out_.searched = space_.searched();
@@ -505,9 +507,25 @@ class Search {
       const auto &x = outlooks_[a], &y = outlooks_[b];
       return std::make_tuple(std::max(0.0, x.over), x.least(), a) < std::make_tuple(std::max(0.0, y.over), y.least(), b);
     });
+    const auto may_fit = std::find_if(order_.begin(), order_.end(), [&](std::size_t i) { return outlooks_[i].over > 0.0; });
+    sample(static_cast<std::size_t>(may_fit - order_.begin()));
   }
-  std::size_t run_round(std::size_t begin) {
-    const auto end = std::min(order_.size(), begin + units_a_round);
+  // Moves every so-manieth of the first units to the front, then of the others fewer apart, then all.
+  void sample(std::size_t units) {
+    std::vector<std::size_t> left(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(units)), others;
+    std::size_t end = 0;
+    for (const std::size_t apart : {256, 16, 1}) {
+      others.clear();
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        if (i % apart == 0) order_[end++] = left[i];
+        else others.push_back(left[i]);
+      }
+      left.swap(others);
+      sample_ends_.push_back(end);
+    }
+  }
+  std::size_t run_round(std::size_t begin, std::size_t last) {
+    const auto end = std::min(last, begin + units_a_round);
     std::vector<UnitResult> results(end - begin);
     parallel_for(results.size(), [&](std::size_t i) {
       const auto unit = order_[begin + i];
@@ -524,12 +542,17 @@ class Search {
   // misses are looked into all the same.
   void finish_rest(std::size_t next) {
     while (next < order_.size() && !stopped_ && !best_.any() && outlooks_[order_[next]].over < nearest_short_) {
-      next = run_round(next);
+      next = run_round(next, order_.size());
     }
-    for (; next < order_.size(); ++next) {
+    leave(next, order_.size());
+  }
+  // Counts units that are not looked into.
+  std::size_t leave(std::size_t next, std::size_t end) {
+    for (; next < end; ++next) {
       const auto plans = space_.plans_of(space_.units()[order_[next]]);
       (outlooks_[order_[next]].over > 0.0 ? out_.memory_rejected : out_.pruned) += plans;
     }
+    return next;
   }
 
   void merge(UnitResult& r) {
@@ -548,7 +571,8 @@ class Search {
   Best best_;
   tbb::enumerable_thread_specific<Worker> workers_;
   std::vector<Outlook> outlooks_;   // by unit
-  std::vector<std::size_t> order_;  // units, most promising first
+  std::vector<std::size_t> order_;  // units: samples, each the most promising first, then those that cannot fit
+  std::vector<std::size_t> sample_ends_;
   bool stopped_ = false;
   SearchResult out_;
   double nearest_short_ = std::numeric_limits<double>::infinity();

@@ -218,8 +218,8 @@ std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0 || spent[i] == 0) continue;
     const auto& spec = ran.graph.specs[i];
-    auto& entry = named[spec.name];
-    entry.name = spec.name;
+    auto& entry = named[spec.name.str()];
+    entry.name = spec.name.str();
     entry.kind = std::string(core::name_of(spec.kind));
     entry.count += counts[i];
     entry.seconds += seconds(spent[i]);
@@ -259,7 +259,7 @@ std::vector<CriticalPart> critical_path(const Ran& ran) {
     const auto& spec = ran.graph.specs[ran.graph.spec[*at]];
     const auto rank = ran.graph.rank_of(*at);
     const auto what = std::string(core::name_of(ran.graph.stream_of(*at))) + " on pipeline rank " +
-                      std::to_string(rank) + ": " + spec.name;
+                      std::to_string(rank) + ": " + spec.name.str();
     auto& part = parts[what];
     part.what = what;
     ++part.count;

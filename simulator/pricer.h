@@ -212,6 +212,7 @@ class Pricer {
   static void add_alike(const core::ParallelPlan& plan, const BodyModes& kind, std::int64_t layers, std::vector<Run>& runs);
   void expand(const Stage& stage);  // into expanded_
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);
+  void find_alike();
   void price_mode(const core::ParallelPlan& plan, core::Recompute mode, const BodiesKey& key, PricedBodies& out);
   const core::ModelBodies& bodies_to_price(const core::ParallelPlan& plan, BodiesKey key);
   BodyPrice price(const core::Body& body, const core::Framework& framework, const core::ParallelPlan& plan,
@@ -229,13 +230,15 @@ class Pricer {
   core::SimTime copies_time(const core::StateOps& ops, std::int64_t first) const;
   core::SimTime send_time(const core::ParallelPlan& plan, std::int64_t from, std::int64_t to, double bytes);
   std::vector<core::BodyRange> buckets(const core::ParallelPlan& plan) const;  // of expanded_
-  void edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out);
-  void sharded_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out);
+  // Of the stages that are like one of stages_, into that place of `out`.
+  void edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t like, CellTimes& out);
+  void sharded_pieces(const core::StateTraffic& traffic, bool reduces_last, std::size_t like, CellTimes& out);
   Piece piece_of(const PartTime& time) const;
-  PartTime stage_time(std::size_t stage, core::Part part) const;  // of the stages that are laid out
+  const PartTimes& stage_times(std::size_t stage) const { return like_times_[like_[stage]]; }  // of those that are laid out
 
   const Setting& setting_;
   const Bench& bench_;
+  bool casts_each_step_;  // weights: then bodies depend on whether they are gathered
   std::map<BodiesKey, PricedBodies> bodies_;
   std::map<BodiesKey, core::ModelBodies> recent_;  // a few, without modules: plans that differ in recompute share them
   std::vector<PricedBodies*> with_chains_;  // of bodies_
@@ -246,6 +249,10 @@ class Pricer {
   PricedChain chain_;                      // of the body that is priced
   std::vector<core::ChainOp> chain_part_;  // of chain_
   std::vector<Stage> stages_;
+  // Stages of the same bodies are alike: of each stage which, then of each of those the first stage and the times of its parts.
+  std::vector<std::uint32_t> like_;
+  std::vector<std::size_t> first_like_;
+  std::vector<PartTimes> like_times_;
   std::vector<const BodyPrice*> expanded_;
   std::vector<core::CellMemory> cells_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, core::RankParameters> whole_;  // of all stages

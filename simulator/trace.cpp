@@ -35,7 +35,7 @@ void write_names(const SimulatedStep& step, std::string& out) {
 std::string event_name(const SimulatedStep& step, OpId op) {
   const auto& key = step.graph.key[op];
   const auto& spec = step.graph.specs[step.graph.spec[op]];
-  if (spec.kind != core::OpKind::cell) return spec.name;
+  if (spec.kind != core::OpKind::cell) return spec.name.str();
   return fmt::format("{}{}{}", key.stage, spec.direction == core::Direction::forward ? 'F' : 'B', key.micro_batch);
 }
 

@@ -28,7 +28,7 @@ struct BodyOp {
 
 // A tensor kept from forward for backward. Full recompute drops all of them.
 struct SavedTensor {
-  std::string name;
+  OpName name;
   Bytes bytes;
   Modules dropped_by = 0;    // recompute of any of these modules makes it unnecessary
   bool for_weights = false;  // the input of a GEMM: a split backward keeps it for W

@@ -9,7 +9,10 @@ namespace core {
 // Appends operations to a body in the vocabulary of the blocks. Sizes are those of one rank.
 class BodyWriter {
  public:
-  BodyWriter(Body& body, const BodyContext& context) : body_(body), context_(context) {}
+  BodyWriter(Body& body, const BodyContext& context) : body_(body), context_(context) {
+    // Room for the operations of most layers.
+    body_.forward.reserve(32), body_.backward.reserve(64), body_.saved.reserve(32);
+  }
 
   // A linear layer y = x w: x [tokens, in], w [in, out]. Writes the forward GEMM, and the input-gradient and
   // weight-gradient GEMMs to `backward`, each after the kernels that make its operands in the recipe's formats (casts,

@@ -489,7 +489,7 @@ std::vector<OpSpec> optimizer_specs(const RankParameters& whole, const ParallelP
   const double cast = traffic.gathers_units() ? 0.0 : whole.gemm.all() * recipe.weight_cast_bytes_of_step();
   auto host = all;
   host.kind = OpKind::host_optimizer;
-  host.name += "_on_host";
+  host.name = all.name.str() + "_on_host";
   host.bytes = optimizer_work(recipe, {updated, traffic.optimizer_elements(whole.gemm), 0.0}).traffic;
   const auto cleared_there = [&](const ShardSizes& sizes, double n) {
     return sizes.gradients_on_host ? n / static_cast<double>(sizes.gradients) : 0.0;

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "core/error.h"
 #include "core/units.h"
 
 namespace core {
@@ -44,11 +47,37 @@ AttentionKernel attention_kernel_of(std::string_view name);  // throws InputErro
 
 enum class Direction : std::uint8_t { forward, backward };
 
+// The name of an operation or tensor, held in place: a search makes and copies millions of them.
+class OpName {
+ public:
+  static constexpr std::size_t longest = 62;
+  OpName() = default;
+  OpName(std::string_view text) : size_(static_cast<std::uint8_t>(text.size())) {
+    CORE_ASSERT(text.size() <= longest);
+    std::copy(text.begin(), text.end(), text_.begin());
+  }
+  OpName(const std::string& text) : OpName(std::string_view(text)) {}
+  OpName(const char* text) : OpName(std::string_view(text)) {}
+  operator std::string_view() const { return {text_.data(), size_}; }
+  bool empty() const { return size_ == 0; }
+  std::string str() const { return std::string(std::string_view(*this)); }
+  bool operator==(const OpName&) const = default;  // what is beyond the text is zero in both
+  friend bool operator==(const OpName& a, std::string_view b) { return std::string_view(a) == b; }
+  friend bool operator==(const OpName& a, const std::string& b) { return std::string_view(a) == b; }
+  friend bool operator==(const OpName& a, const char* b) { return std::string_view(a) == b; }
+  friend std::string operator+(const std::string& a, const OpName& b) { return a + b.str(); }
+  friend std::string operator+(const OpName& a, const std::string& b) { return a.str() + b; }
+
+ private:
+  std::uint8_t size_ = 0;
+  std::array<char, longest> text_{};
+};
+
 // Shape of an operation, free of rank, layer and micro-batch: everything its cost depends on. Many
 // operations of a step share one.
 struct OpSpec {
   OpKind kind = OpKind::memory_bound;
-  std::string name;         // "qkv", "mlp_up", "core_attention", "norm", ...
+  OpName name;              // "qkv", "mlp_up", "core_attention", "norm", ...
   Format format = Format::bf16;
   Direction direction = Direction::forward;
   AttentionKernel kernel = AttentionKernel::flash2;

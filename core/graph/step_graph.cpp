@@ -106,8 +106,9 @@ OpSpec read_spec(LineReader& in) {
     if (name_of(k) == kind) s.kind = k, known = true;
   }
   if (!known) in.refuse(kind, "a kind of operation");
-  s.name = in.word("a name");
-  if (s.name == "-") s.name.clear();
+  const auto name = in.word("a name");
+  if (name.size() > OpName::longest) in.refuse(name, fmt::format("a name of at most {} characters", OpName::longest));
+  s.name = name == "-" ? OpName() : OpName(name);
   s.format = static_cast<Format>(in.name(format_names, in.word("a number format"), "a number format"));
   const auto direction = in.word("forward or backward");
   if (direction != "forward" && direction != "backward") in.refuse(direction, "forward or backward");

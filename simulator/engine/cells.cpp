@@ -35,9 +35,9 @@ void CellRunner::prepare(const ScheduleTable& table, const CellTimes& times) {
   const auto m = static_cast<std::size_t>(micro_batches_);
   forward_arrival_.assign(stages * m, -1);
   backward_arrival_.assign(stages * m, -1);
-  model_stage_.resize(stages);
+  like_.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) {
-    model_stage_[s] = static_cast<std::size_t>(table.model_stage(static_cast<std::int64_t>(s)));
+    like_[s] = times.like_of(static_cast<std::size_t>(table.model_stage(static_cast<std::int64_t>(s))));
     if (!table.is_first(static_cast<std::int64_t>(s))) continue;
     std::fill_n(forward_arrival_.begin() + static_cast<std::ptrdiff_t>(s * m), m, 0);
   }
@@ -74,7 +74,7 @@ void CellRunner::find_edges(const ScheduleTable& table) {
 }
 
 const Pieces& CellRunner::pieces_of(const Action& a, const CellTimes& times) const {
-  const auto s = model_stage_[a.stage];
+  const auto s = like_[a.stage];
   const auto micro_batch = static_cast<std::int64_t>(a.micro_batch);
   switch (a.kind) {
     case Action::Kind::forward:
@@ -101,7 +101,7 @@ const Piece* CellRunner::pair_of(const Action& a, const Action& b, const CellTim
   const auto& forward = a.kind == Action::Kind::forward ? a : b;
   const auto& backward = a.kind == Action::Kind::forward ? b : a;
   CORE_ASSERT((backward.kind == Action::Kind::input_gradient) == times.pairs_have_input_gradient);
-  return &times.pairs[model_stage_[forward.stage] * times.forward.size() + model_stage_[backward.stage]];
+  return &times.pairs[like_[forward.stage] * times.forward.size() + like_[backward.stage]];
 }
 
 void CellRunner::queue(Rank& rank, const CommTimes& gathers) {
@@ -116,19 +116,19 @@ void CellRunner::queue_gathers(const ScheduleTable& table, const CellTimes& time
     return;
   }
   auto left = table.vpp;
-  for (std::size_t s = 0; s < model_stage_.size(); ++s) {
+  for (std::size_t s = 0; s < like_.size(); ++s) {
     if (table.rank_of(static_cast<std::int64_t>(s)) == static_cast<std::int64_t>(r) &&
-        times.first_forward[model_stage_[s]].empty()) {
+        times.first_forward[like_[s]].empty()) {
       --left;
     }
   }
   for (auto a = table.ranks[r].begin(); a != table.ranks[r].end() && left > 0; ++a) {
-    const bool is_edge = a->kind == Action::Kind::forward && !times.first_forward[model_stage_[a->stage]].empty() &&
+    const bool is_edge = a->kind == Action::Kind::forward && !times.first_forward[like_[a->stage]].empty() &&
                          first_forward_[a->stage] == static_cast<std::int64_t>(a->micro_batch);
     // The queue is in order: a reduction ahead of a gather would hold it up. Schedules run all stages forward first.
     CORE_ASSERT(is_edge || a->kind == Action::Kind::forward || pieces_of(*a, times).front().reduces.empty());
     if (!is_edge) continue;
-    for (const auto& piece : times.first_forward[model_stage_[a->stage]]) queue(ranks_[r], piece.gathers);
+    for (const auto& piece : times.first_forward[like_[a->stage]]) queue(ranks_[r], piece.gathers);
     --left;
   }
 }
@@ -363,53 +363,57 @@ SimTime least_of(const Pieces& ordinary, const Pieces& edge) {
 namespace {
 
 // The least that a cell of a kind and stage takes, and the least after which a forward or a gradient can be sent on.
-struct LeastTimes {
-  std::vector<SimTime> forward, backward, input_gradient, weight_gradient;
-  std::vector<SimTime> pass, pass_back;
-
+class LeastTimes {
+ public:
   LeastTimes(const TableWork& work, const CellTimes& times) : times_(times) {
     for (std::size_t s = 0; s < times.forward.size(); ++s) {
-      forward.push_back(least_of(times.forward[s], times.first_forward[s]));
-      backward.push_back(least_of(times.backward[s], times.last_backward[s]));
-      input_gradient.push_back(compute_of(times.input_gradient[s]));
-      weight_gradient.push_back(least_of(times.weight_gradient[s], times.last_weight_gradient[s]));
+      forward_.push_back(least_of(times.forward[s], times.first_forward[s]));
+      backward_.push_back(least_of(times.backward[s], times.last_backward[s]));
+      input_gradient_.push_back(compute_of(times.input_gradient[s]));
+      weight_gradient_.push_back(least_of(times.weight_gradient[s], times.last_weight_gradient[s]));
     }
-    pass = forward;
-    pass_back.assign(forward.size(), std::numeric_limits<SimTime>::max());
+    pass_ = forward_;
+    pass_back_.assign(forward_.size(), std::numeric_limits<SimTime>::max());
     const auto lower = [](SimTime& least, SimTime time) { least = std::min(least, time); };
     for (const auto& rank : work.ranks) {
       for (const auto& c : rank.counts) {
-        if (c.pair) lower(pass[c.stage], of(c)), lower(pass_back[c.other], of(c));
-        if (c.kind == Action::Kind::backward) lower(pass_back[c.pair ? c.other : c.stage], backward[c.pair ? c.other : c.stage]);
-        if (c.kind == Action::Kind::input_gradient) {
-          lower(pass_back[c.pair ? c.other : c.stage], input_gradient[c.pair ? c.other : c.stage]);
-        }
+        const auto f = times.like_of(c.stage), b = c.pair ? times.like_of(c.other) : f;
+        if (c.pair) lower(pass_[f], of(c)), lower(pass_back_[b], of(c));
+        if (c.kind == Action::Kind::backward) lower(pass_back_[b], backward_[b]);
+        if (c.kind == Action::Kind::input_gradient) lower(pass_back_[b], input_gradient_[b]);
       }
     }
   }
   SimTime of(const TableWork::Count& c) const {
+    const auto s = times_.like_of(c.stage);
     if (!c.pair) {
       switch (c.kind) {
-        case Action::Kind::forward: return forward[c.stage];
-        case Action::Kind::backward: return backward[c.stage];
-        case Action::Kind::input_gradient: return input_gradient[c.stage];
-        case Action::Kind::weight_gradient: return weight_gradient[c.stage];
+        case Action::Kind::forward: return forward_[s];
+        case Action::Kind::backward: return backward_[s];
+        case Action::Kind::input_gradient: return input_gradient_[s];
+        case Action::Kind::weight_gradient: return weight_gradient_[s];
       }
     }
-    const auto one_by_one =
-        forward[c.stage] + (c.kind == Action::Kind::input_gradient ? input_gradient : backward)[c.other];
+    const auto other = times_.like_of(c.other);
+    const auto one_by_one = forward_[s] + (c.kind == Action::Kind::input_gradient ? input_gradient_ : backward_)[other];
     if (times_.pairs.empty()) return one_by_one;
-    return std::min(one_by_one, times_.pairs[c.stage * forward.size() + c.other].compute);
+    return std::min(one_by_one, times_.pairs[s * forward_.size() + other].compute);
   }
+  // Of cells like these, before a forward or a gradient can be sent on.
+  SimTime pass(std::size_t like) const { return pass_[like]; }
+  SimTime pass_back(std::size_t like) const { return pass_back_[like]; }
 
  private:
   const CellTimes& times_;
+  std::vector<SimTime> forward_, backward_, input_gradient_, weight_gradient_, pass_, pass_back_;
 };
 
 }  // namespace
 
 SimTime CellRunner::at_least(const ScheduleTable& table, const TableWork& work, const CellTimes& times) {
-  const auto stage_of = [&](std::size_t s) { return static_cast<std::size_t>(table.model_stage(static_cast<std::int64_t>(s))); };
+  const auto like_of = [&](std::size_t s) {
+    return times.like_of(static_cast<std::size_t>(table.model_stage(static_cast<std::int64_t>(s))));
+  };
   ranks_.assign(table.ranks.size(), {});
   const LeastTimes least(work, times);
   // The way to each stage of the table, and from it to the first stage.
@@ -420,8 +424,8 @@ SimTime CellRunner::at_least(const ScheduleTable& table, const TableWork& work, 
     const auto from = static_cast<std::size_t>(table.rank_of(static_cast<std::int64_t>(s) - 1));
     const auto to = static_cast<std::size_t>(table.rank_of(static_cast<std::int64_t>(s)));
     const bool sent = from != to;
-    there[s] = there[s - 1] + least.pass[stage_of(s - 1)] + (sent ? send_time(table, times, from, to, true) : 0);
-    back[s] = back[s - 1] + least.pass_back[stage_of(s - 1)] + (sent ? send_time(table, times, to, from, false) : 0);
+    there[s] = there[s - 1] + least.pass(like_of(s - 1)) + (sent ? send_time(table, times, from, to, true) : 0);
+    back[s] = back[s - 1] + least.pass_back(like_of(s - 1)) + (sent ? send_time(table, times, to, from, false) : 0);
   }
   std::vector<std::pair<std::size_t, SimTime>> ends;  // of ranks by the gradients that come to them
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -440,7 +444,7 @@ SimTime CellRunner::at_least(const ScheduleTable& table, const TableWork& work, 
     ends.push_back({static_cast<std::size_t>(table.rank_of(static_cast<std::int64_t>(first))),
                           rank.compute - after_gradient + back[counted.last_gradient]});
     // Gradients that its last cell completes are reduced after it.
-    const auto last = stage_of(counted.last.stage);
+    const auto last = like_of(counted.last.stage);
     const bool is_weight = counted.last.kind == Action::Kind::weight_gradient;
     const auto& edge = is_weight ? times.last_weight_gradient[last] : times.last_backward[last];
     const auto& pieces = !edge.empty() ? edge : is_weight ? times.weight_gradient[last] : times.backward[last];

@@ -49,12 +49,16 @@ core::SimTime least_of(const Pieces& ordinary, const Pieces& edge);
 
 // Everything that the time of a step at cell grain depends on, besides the schedule table.
 struct CellTimes {
-  // By virtual stage of the model. The pieces of an ordinary cell, and of the first forward micro-batch and the one whose
+  // Stages of the same bodies have the same pieces, which are priced once: which of them a virtual stage of the model has; empty
+  // where each stage has its own.
+  std::vector<std::uint32_t> like;
+  std::size_t like_of(std::size_t stage) const { return like.empty() ? stage : like[stage]; }
+  // The pieces of an ordinary cell, and of the first forward micro-batch and the one whose
   // gradients complete last where they differ (else empty). Split backwards have I and W instead of B.
   std::vector<Pieces> forward, first_forward, backward, last_backward, input_gradient, weight_gradient,
       last_weight_gradient;
-  // Overlapped pairs: of forward stage f and backward stage b (whole, or I), the computation of both together, in
-  // pairs[f * stages + b]; empty where the schedule has none.
+  // Overlapped pairs: of a forward like f and a backward like b (whole, or I), the computation of both together, in
+  // pairs[f * forward.size() + b]; empty where the schedule has none.
   Pieces pairs;
   bool pairs_have_input_gradient = false;
   // By pipeline rank r: a message from r to r + 1 (mod pp), and from r + 1 to r.
@@ -170,7 +174,7 @@ class CellRunner {
 
   std::vector<Rank> ranks_;
   std::vector<core::SimTime> forward_arrival_, backward_arrival_;  // by stage and micro-batch, -1 = not yet
-  std::vector<std::size_t> model_stage_;                           // by stage of the table
+  std::vector<std::size_t> like_;                           // by stage of the table
   std::vector<std::int64_t> forward_done_, backward_done_;         // by stage, in order of micro-batches
   std::vector<std::int64_t> first_forward_, last_backward_;        // micro-batch, by stage; -1 where no edge differs
   std::int64_t micro_batches_ = 0, cells_ = 0;

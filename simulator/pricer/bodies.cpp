@@ -57,11 +57,15 @@ Bench::Bench(const Setting& setting)
 Pricer::Pricer(const Setting& setting, const Bench& bench)
     : setting_(setting),
       bench_(bench),
+      casts_each_step_(std::any_of(setting.recipe.passes.begin(), setting.recipe.passes.end(), [](const core::CastPass& pass) {
+        return pass.when == core::CastPass::When::step;
+      })),
       slowdown_(slowdown_of(bench.curves())) {}
 
 std::size_t Pricer::OpHash::operator()(const OpView& view) const {
   const auto& op = *view.spec;
-  std::size_t hash = std::hash<std::string>()(op.name);
+  // Most names go with a shape: they are compared, but add nothing to the hash.
+  auto hash = static_cast<std::size_t>(op.kind) << 8 | static_cast<std::size_t>(op.format);
   for (const auto n : {op.m, op.n, op.k, op.batch, op.window, static_cast<std::int64_t>(op.bytes.value), view.stride, view.size}) {
     hash = (hash ^ (hash >> 32)) * 0x9E3779B97F4A7C15ull + static_cast<std::size_t>(n);
   }
@@ -181,7 +185,7 @@ PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
                       plan.sp && plan.tp > 1,
                       plan.cp_balanced,
                       &setting_.framework_of(plan) == &setting_.sharded_framework,
-                      core::StateTraffic(plan, setting_.recipe).gathers_units(),
+                      casts_each_step_ && core::StateTraffic(plan, setting_.recipe).gathers_units(),
                       plan.overlap_tensor,
                       plan.overlap_experts,
                       plan.offload.activations,
@@ -243,7 +247,9 @@ void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const Bo
       // Recompute changes what a forward copies to the host, and nothing else of it.
       const bool known = has_none && mode != Recompute::none && !plan.offload.activations;
       const auto* forward = known ? &prices[i][index_of(Recompute::none)].parts[index_of(Part::forward)] : nullptr;
-      p = price(core::layer_body(all[i], mode, plan), framework, plan, forward);
+      const bool as_it_is = mode == Recompute::none && !plan.offload.activations;
+      p = as_it_is ? price(all[i], framework, plan, forward)
+                   : price(core::layer_body(all[i], mode, plan), framework, plan, forward);
       p.chain = chain + static_cast<std::uint32_t>(mode);
       chain += recompute_modes;
     }
@@ -287,6 +293,27 @@ void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies)
     stage.add(&output_);
     for (const auto& module : bodies.mtp) stage.add(&module[index_of(plan.recompute_after_output())]);
   }
+  find_alike();
+}
+
+void Pricer::find_alike() {
+  like_.clear(), first_like_.clear(), like_times_.clear();
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const auto& runs = stages_[s].runs;
+    // Most are like the one before.
+    auto found = first_like_.size();
+    while (found > 0 && stages_[first_like_[found - 1]].runs != runs) --found;
+    if (found > 0) {
+      like_.push_back(static_cast<std::uint32_t>(found - 1));
+      continue;
+    }
+    like_.push_back(static_cast<std::uint32_t>(first_like_.size()));
+    first_like_.push_back(s);
+    auto& sum = like_times_.emplace_back();
+    for (const auto& run : runs) {
+      for (std::size_t part = 0; part < sum.size(); ++part) sum[part] += run.body->parts[part] * run.count;
+    }
+  }
 }
 
 // Layers of one kind: those that are recomputed, then the rest.
@@ -301,12 +328,6 @@ void Pricer::add_alike(const core::ParallelPlan& plan, const BodyModes& kind, st
 void Pricer::expand(const Stage& stage) {
   expanded_.clear();
   for (const auto& run : stage.runs) expanded_.insert(expanded_.end(), static_cast<std::size_t>(run.count), run.body);
-}
-
-PartTime Pricer::stage_time(std::size_t stage, Part part) const {
-  PartTime sum;
-  for (const auto& run : stages_[stage].runs) sum += run.body->parts[index_of(part)] * run.count;
-  return sum;
 }
 
 }  // namespace simulator

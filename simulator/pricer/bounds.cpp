@@ -19,13 +19,14 @@ struct RankLoad {
   SimTime compute = 0, data = 0;
   OverlapRates rates{0, 0};
 
-  void add(const Pieces& pieces, SimTime times) {
-    for (const auto& p : pieces) {
-      compute += times * p.compute;
-      data += times * (p.gathers.sum() + p.reduces.sum());
-      rates.compute = std::max(rates.compute, p.rates.compute);
-      rates.communication = std::max(rates.communication, p.rates.communication);
-    }
+  void add(const RankLoad& load, SimTime times) {
+    compute += times * load.compute;
+    data += times * load.data;
+    raise(load.rates);
+  }
+  void raise(const OverlapRates& to) {
+    rates.compute = std::max(rates.compute, to.compute);
+    rates.communication = std::max(rates.communication, to.communication);
   }
   // With the shorter of the two overlapped from start to end, at the highest rates: what it takes from the other is made
   // up for alone. No order of the work is faster.
@@ -39,6 +40,28 @@ struct RankLoad {
   }
 };
 
+RankLoad load_of(const Pieces& pieces) {
+  RankLoad out;
+  for (const auto& p : pieces) {
+    out.compute += p.compute;
+    out.data += p.gathers.sum() + p.reduces.sum();
+    out.raise(p.rates);
+  }
+  return out;
+}
+
+// Of a backward pass that is whole or in two parts, whichever takes less.
+RankLoad lesser(const RankLoad& whole, const RankLoad& input, const RankLoad& weight) {
+  RankLoad out{std::min(whole.compute, input.compute + weight.compute), std::min(whole.data, input.data + weight.data), whole.rates};
+  out.raise(input.rates);
+  out.raise(weight.rates);
+  return out;
+}
+
+bool communicates(const Pieces& pieces) {
+  return std::any_of(pieces.begin(), pieces.end(), [](const Piece& p) { return !p.gathers.empty() || !p.reduces.empty(); });
+}
+
 }  // namespace
 
 SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& times) const {
@@ -51,36 +74,39 @@ SimTime Pricer::lower_bound(const core::ParallelPlan& plan, const CellTimes& tim
   const auto experts_rates = overlap_rates(experts_slowdown(plan.dispatch, bench_.curves()), 1.0);
   SimTime before = 0, after = 0, bound = 0, slowest_optimizer = 0;
   for (const auto t : times.optimizer) slowest_optimizer = std::max(slowest_optimizer, t);
+  const SimTime visits = schedule.placement == core::Placement::both_ways ? m / 2 : m;  // of a stage of a rank, all as many
   for (std::size_t r = 0; r < pp; ++r) {
     RankLoad load;
     PartTime paired;  // of a micro-batch
     for (const auto stage : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
-      const auto s = static_cast<std::size_t>(stage);
-      const SimTime visits = schedule.placement == core::Placement::both_ways ? m / 2 : m;
       if (visits == 0) continue;
-      if (schedule.pairs && !times.sharded) {
-        // All visits are as many.
-        paired += stage_time(s, Part::forward);
-        paired += stage_time(s, Part::backward);
-        continue;
-      }
-      load.add(times.forward[s], visits - 1);
-      load.add(ends(times.first_forward[s], times.forward[s]), 1);
+      const auto s = static_cast<std::size_t>(stage), like = times.like_of(s);
+      auto forward = load_of(times.forward[like]), first = load_of(ends(times.first_forward[like], times.forward[like]));
+      auto backward = load_of(times.backward[like]), last = load_of(ends(times.last_backward[like], times.backward[like]));
       if (schedule.splits_backward) {
-        load.compute += visits * std::min(compute_of(times.backward[s]),
-                                          compute_of(times.input_gradient[s]) + compute_of(times.weight_gradient[s]));
-        continue;
+        const auto input = load_of(times.input_gradient[like]), weight = load_of(times.weight_gradient[like]);
+        backward = lesser(backward, input, weight);
+        last = lesser(last, input, load_of(ends(times.last_weight_gradient[like], times.weight_gradient[like])));
       }
-      load.add(times.backward[s], visits - 1);
-      load.add(ends(times.last_backward[s], times.backward[s]), 1);
+      // As CellRunner::pair_of: cells that communicate run one by one.
+      const auto& beside = schedule.pairs_input_gradients ? times.input_gradient[like] : times.backward[like];
+      if (schedule.pairs && !times.sharded && !communicates(beside)) {
+        paired += stage_times(s)[index_of(Part::forward)];
+        paired += stage_times(s)[index_of(Part::backward)];
+        for (auto* of_cell : {&forward, &first, &backward, &last}) of_cell->compute = 0, of_cell->raise(OverlapRates{});
+      }
+      load.add(forward, visits - 1);
+      load.add(first, 1);
+      load.add(backward, visits - 1);
+      load.add(last, 1);
     }
-    const SimTime visits = schedule.placement == core::Placement::both_ways ? m / 2 : m;
     load.compute += visits * least_beside(paired.kernels, paired.experts, experts_rates);
     bound = std::max(bound, load.at_least());
     if (schedule.pairs || schedule.placement == core::Placement::both_ways) continue;
     bound = std::max(bound, before + load.compute + (plain ? after : 0));
-    before += least_of(times.forward[r], times.first_forward[r]) + times.send_up[r];
-    after += least_of(times.backward[r], times.last_backward[r]) + times.send_down[r];
+    const auto like = times.like_of(r);
+    before += least_of(times.forward[like], times.first_forward[like]) + times.send_up[r];
+    after += least_of(times.backward[like], times.last_backward[like]) + times.send_down[r];
   }
   return bound + (plan.post_validation ? 0 : times.norm + slowest_optimizer);
 }
@@ -97,9 +123,9 @@ SimTime Pricer::layout_bound(const core::ParallelPlan& plan) {
     SimTime alone = 0;
     PartTime both;
     for (const auto stage : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r)) {
-      const auto s = static_cast<std::size_t>(stage);
-      const auto f = stage_time(s, Part::forward), b = stage_time(s, Part::backward);
-      const auto split = stage_time(s, Part::input_gradient).time + stage_time(s, Part::weight_gradient).time;
+      const auto& parts = stage_times(static_cast<std::size_t>(stage));
+      const auto &f = parts[index_of(Part::forward)], &b = parts[index_of(Part::backward)];
+      const auto split = parts[index_of(Part::input_gradient)].time + parts[index_of(Part::weight_gradient)].time;
       alone += f.time + (schedule.splits_backward ? std::min(b.time, split) : b.time);
       both += f;
       both += b;
@@ -110,8 +136,8 @@ SimTime Pricer::layout_bound(const core::ParallelPlan& plan) {
     if (schedule.pairs || both_ways) continue;
     // The first stages' way to the rank, and for whole backwards the way back.
     bound = std::max(bound, before + work + (plain ? after : 0));
-    before += stage_time(static_cast<std::size_t>(r), Part::forward).time;
-    after += stage_time(static_cast<std::size_t>(r), Part::backward).time;
+    before += stage_times(static_cast<std::size_t>(r))[index_of(Part::forward)].time;
+    after += stage_times(static_cast<std::size_t>(r))[index_of(Part::backward)].time;
   }
   return bound;
 }
@@ -121,18 +147,14 @@ void Pricer::bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const {
   const auto& schedule = schedule_of(plan);
   const auto rates = overlap_rates(experts_slowdown(plan.dispatch, bench_.curves()), 1.0);
   const auto backward = schedule.pairs_input_gradients ? Part::input_gradient : Part::backward;
-  const auto n = stages_.size();
+  const auto likes = first_like_.size();
   out.pairs_have_input_gradient = schedule.pairs_input_gradients;
-  out.pairs.assign(n * n, {});
-  for (std::int64_t r = 0; r < plan.pp; ++r) {
-    const auto mine = core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r);
-    for (const auto f : mine) {
-      for (const auto b : mine) {
-        const auto i = static_cast<std::size_t>(f), j = static_cast<std::size_t>(b);
-        auto both = stage_time(i, Part::forward);
-        both += stage_time(j, backward);
-        out.pairs[i * n + j].compute = least_beside(both.kernels, both.experts, rates);
-      }
+  out.pairs.assign(likes * likes, {});
+  for (std::size_t i = 0; i < likes; ++i) {
+    for (std::size_t j = 0; j < likes; ++j) {
+      auto both = like_times_[i][index_of(Part::forward)];
+      both += like_times_[j][index_of(backward)];
+      out.pairs[i * likes + j].compute = least_beside(both.kernels, both.experts, rates);
     }
   }
 }

@@ -1,6 +1,8 @@
 #include "simulator/pricer.h"
 
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 
 #include "core/error.h"
 #include "simulator/pricer/parts.h"
@@ -92,71 +94,102 @@ Piece Pricer::piece_of(const PartTime& time) const {
   return {time.time, overlap_rates(slowdown_, kernel_share(time.kernels, time.time)), {}, {}};
 }
 
+namespace {
+
+// What of a plan's state traffic goes with bodies of the same elements, worked out once for those that follow one another.
+template <typename Times>
+class AlikeTraffic {
+ public:
+  explicit AlikeTraffic(Times times) : times_(std::move(times)) {}
+  const auto& of(const core::StateElements& elements) {
+    const bool same = last_ && elements_.dense == elements.dense && elements_.experts == elements.experts;
+    if (!same) last_ = times_(elements), elements_ = elements;
+    return *last_;
+  }
+
+ private:
+  Times times_;
+  core::StateElements elements_;
+  std::optional<std::invoke_result_t<Times, core::StateElements>> last_;
+};
+
+struct ReduceTimes {
+  CommTimes each, last;
+};
+
+}  // namespace
+
 // Nothing is gathered unit by unit: the first forward has the gather of updated parameters, and the last backward (with
 // sharded gradients each) the reduction of gradients, bucket by bucket.
-void Pricer::edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out) {
+void Pricer::edge_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t like, CellTimes& out) {
   const bool reduces = traffic.reduces() && (traffic.reduces_each() || plan.overlap_gradients);
   if (!reduces && !traffic.gathers_ahead()) return;
-  expand(stages_[s]);
+  expand(stages_[first_like_[like]]);
   auto ranges = buckets(plan);
   if (reduces) {
-    if (traffic.reduces_each()) out.backward[s].clear(), out.weight_gradient[s].clear();
+    if (traffic.reduces_each()) out.backward[like].clear(), out.weight_gradient[like].clear();
+    AlikeTraffic reduce_times([&](const core::StateElements& elements) {
+      ReduceTimes times{times_of(traffic.reduce_each(elements)), {}};
+      times.last = times.each;
+      for (const auto time : times_of(traffic.reduce_last(elements))) times.last.add(time);
+      return times;
+    });
     for (const auto range : ranges) {
       const auto sum = sum_of(expanded_, range);
-      const auto each = times_of(traffic.reduce_each(sum.elements));
-      auto last = each;
-      for (const auto time : times_of(traffic.reduce_last(sum.elements))) last.add(time);
+      const auto& times = reduce_times.of(sum.elements);
       const auto add = [&](Part part, Pieces& ordinary, Pieces& edge) {
         auto piece = piece_of(sum.parts[index_of(part)]);
-        piece.reduces = each;
+        piece.reduces = times.each;
         if (traffic.reduces_each()) ordinary.push_back(piece);
-        piece.reduces = last;
+        piece.reduces = times.last;
         edge.push_back(piece);
       };
-      add(Part::backward, out.backward[s], out.last_backward[s]);
-      add(Part::weight_gradient, out.weight_gradient[s], out.last_weight_gradient[s]);
+      add(Part::backward, out.backward[like], out.last_backward[like]);
+      add(Part::weight_gradient, out.weight_gradient[like], out.last_weight_gradient[like]);
     }
   }
   if (traffic.gathers_ahead()) {
     std::reverse(ranges.begin(), ranges.end());
+    AlikeTraffic gather_times([&](const core::StateElements& elements) { return times_of(traffic.updated_gather(elements)); });
     for (const auto range : ranges) {
       const auto sum = sum_of(expanded_, range);
       auto piece = piece_of(sum.parts[index_of(Part::forward)]);
-      piece.gathers = times_of(traffic.updated_gather(sum.elements));
-      out.first_forward[s].push_back(piece);
+      piece.gathers = gather_times.of(sum.elements);
+      out.first_forward[like].push_back(piece);
     }
   }
 }
 
 // Every body is gathered before it runs, and its gradient reduced after.
-void Pricer::sharded_pieces(const core::ParallelPlan& plan, const core::StateTraffic& traffic, std::size_t s, CellTimes& out) {
-  expand(stages_[s]);
-  const auto n = expanded_.size();
-  const bool reduces_last = traffic.reduces_each() || plan.overlap_gradients;
-  for (std::size_t i = 0; i < n; ++i) {
-    auto piece = piece_of(expanded_[i]->parts[index_of(Part::forward)]);
-    piece.gathers = times_of(traffic.unit_gather(expanded_[i]->elements));
-    out.forward[s].push_back(piece);
+void Pricer::sharded_pieces(const core::StateTraffic& traffic, bool reduces_last, std::size_t like, CellTimes& out) {
+  const auto& runs = stages_[first_like_[like]].runs;
+  const auto add = [](Pieces& pieces, std::int64_t count, const Piece& piece) {
+    pieces.insert(pieces.end(), static_cast<std::size_t>(count), piece);
+  };
+  for (const auto& run : runs) {
+    auto piece = piece_of(run.body->parts[index_of(Part::forward)]);
+    piece.gathers = times_of(traffic.unit_gather(run.body->elements));
+    add(out.forward[like], run.count, piece);
   }
-  for (auto i = n; i-- > 0;) {
-    const auto& body = *expanded_[i];
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    const auto& body = *run->body;
     const auto gathers = times_of(traffic.unit_gather(body.elements));
     const auto each = times_of(traffic.reduce_each(body.elements));
     auto last = each;
     for (const auto time : times_of(traffic.reduce_last(body.elements))) last.add(time);
     auto input = piece_of(body.parts[index_of(Part::input_gradient)]);
     input.gathers = gathers;
-    out.input_gradient[s].push_back(input);
-    const auto add = [&](Part part, Pieces& ordinary, Pieces& edge, bool is_gathered) {
+    add(out.input_gradient[like], run->count, input);
+    const auto add_both = [&](Part part, Pieces& ordinary, Pieces& edge, bool is_gathered) {
       auto piece = piece_of(body.parts[index_of(part)]);
       if (is_gathered) piece.gathers = gathers;
       piece.reduces = each;
-      ordinary.push_back(piece);
+      add(ordinary, run->count, piece);
       if (reduces_last) piece.reduces = last;
-      edge.push_back(piece);
+      add(edge, run->count, piece);
     };
-    add(Part::backward, out.backward[s], out.last_backward[s], true);
-    add(Part::weight_gradient, out.weight_gradient[s], out.last_weight_gradient[s], false);
+    add_both(Part::backward, out.backward[like], out.last_backward[like], true);
+    add_both(Part::weight_gradient, out.weight_gradient[like], out.last_weight_gradient[like], false);
   }
 }
 
@@ -165,38 +198,36 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
   const core::StateTraffic traffic(plan, setting_.recipe);
   const auto& schedule = schedule_of(plan);
   lay_out(plan, priced_bodies);
-  const auto n = stages_.size();
   const auto pp = static_cast<std::size_t>(plan.pp);
   out.sharded = traffic.gathers_units();
   out.post_validation = plan.post_validation;
+  out.like = like_;
+  const auto likes = first_like_.size();
   for (auto* pieces : {&out.forward, &out.first_forward, &out.backward, &out.last_backward, &out.input_gradient,
                        &out.weight_gradient, &out.last_weight_gradient}) {
-    pieces->resize(n);
+    pieces->resize(likes);
     for (auto& p : *pieces) p.clear();
   }
-  std::vector<core::RankParameters> of_stage(n), of_rank(pp);
-  for (std::size_t s = 0; s < n; ++s) {
-    RangePrice sum;
-    for (const auto& run : stages_[s].runs) {
-      for (std::size_t part = 0; part < sum.parts.size(); ++part) sum.parts[part] += run.body->parts[part] * run.count;
-      add(of_stage[s], *run.body, run.count);
-    }
+  std::vector<core::RankParameters> of_like(likes), of_rank(pp);
+  for (std::size_t like = 0; like < likes; ++like) {
+    for (const auto& run : stages_[first_like_[like]].runs) add(of_like[like], *run.body, run.count);
     if (out.sharded) {
-      sharded_pieces(plan, traffic, s, out);
+      sharded_pieces(traffic, traffic.reduces_each() || plan.overlap_gradients, like, out);
       continue;
     }
-    out.forward[s].push_back(piece_of(sum.parts[index_of(Part::forward)]));
-    out.backward[s].push_back(piece_of(sum.parts[index_of(Part::backward)]));
-    out.input_gradient[s].push_back(piece_of(sum.parts[index_of(Part::input_gradient)]));
-    out.weight_gradient[s].push_back(piece_of(sum.parts[index_of(Part::weight_gradient)]));
-    edge_pieces(plan, traffic, s, out);
+    const auto& times = like_times_[like];
+    out.forward[like].push_back(piece_of(times[index_of(Part::forward)]));
+    out.backward[like].push_back(piece_of(times[index_of(Part::backward)]));
+    out.input_gradient[like].push_back(piece_of(times[index_of(Part::input_gradient)]));
+    out.weight_gradient[like].push_back(piece_of(times[index_of(Part::weight_gradient)]));
+    edge_pieces(plan, traffic, like, out);
   }
   out.final_reduce.assign(pp, {});
   out.final_gather.assign(pp, {});
   const bool reduces_at_the_end = traffic.reduces() && !traffic.reduces_each() && !plan.overlap_gradients;
   for (std::size_t r = 0; r < pp; ++r) {
     for (const auto s : core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), static_cast<std::int64_t>(r))) {
-      const auto& stage = of_stage[static_cast<std::size_t>(s)].all;
+      const auto& stage = of_like[like_[static_cast<std::size_t>(s)]].all;
       for (const auto& run : stages_[static_cast<std::size_t>(s)].runs) add(of_rank[r], *run.body, run.count);
       if (reduces_at_the_end) {
         for (const auto time : times_of(traffic.reduce_last(stage))) out.final_reduce[r].push_back(time);

@@ -61,37 +61,27 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
     return all;
   };
   const auto& schedule = schedule_of(plan);
-  const auto n = stages_.size();
   const auto backward = schedule.pairs_input_gradients ? Part::input_gradient : Part::backward;
+  const auto likes = first_like_.size();
   out.pairs_have_input_gradient = schedule.pairs_input_gradients;
-  out.pairs.assign(n * n, {});
-  // Stages of the same bodies take the same time: each two of them are priced once.
-  std::vector<std::size_t> alike(n);
-  std::vector<PricedChain> forwards(n), backwards(n);
-  for (std::size_t s = 0; s < n; ++s) {
-    alike[s] = s;
-    for (std::size_t t = 0; t < s && alike[s] == s; ++t) {
-      if (alike[t] == t && stages_[t].runs == stages_[s].runs) alike[s] = t;
-    }
-    if (alike[s] == s) forwards[s] = chain_of(s, Part::forward), backwards[s] = chain_of(s, backward);
+  out.pairs.assign(likes * likes, {});
+  std::vector<PricedChain> forwards(likes), backwards(likes);
+  for (std::size_t i = 0; i < likes; ++i) {
+    forwards[i] = chain_of(first_like_[i], Part::forward), backwards[i] = chain_of(first_like_[i], backward);
   }
-  std::vector<bool> known(n * n, false);
-  const auto time_of = [&](std::size_t i, std::size_t j) -> const Piece& {
-    auto& piece = out.pairs[i * n + j];
-    if (known[i * n + j]) return piece;
-    known[i * n + j] = true;
-    const auto kernels = stage_time(i, Part::forward).kernels + stage_time(j, backward).kernels;
+  std::vector<bool> known(likes * likes, false);
+  const auto price_pair = [&](std::size_t i, std::size_t j) {
+    if (known[i * likes + j]) return;
+    known[i * likes + j] = true;
+    const auto kernels = like_times_[i][index_of(Part::forward)].kernels + like_times_[j][index_of(backward)].kernels;
     const PartTime time{
         pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations, experts), kernels, 0};
-    return piece = piece_of(time);
+    out.pairs[i * likes + j] = piece_of(time);
   };
   for (std::int64_t r = 0; r < plan.pp; ++r) {
     const auto mine = core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r);
     for (const auto f : mine) {
-      for (const auto b : mine) {
-        const auto i = static_cast<std::size_t>(f), j = static_cast<std::size_t>(b);
-        out.pairs[i * n + j] = time_of(alike[i], alike[j]);
-      }
+      for (const auto b : mine) price_pair(like_[static_cast<std::size_t>(f)], like_[static_cast<std::size_t>(b)]);
     }
   }
 }

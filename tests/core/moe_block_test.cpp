@@ -75,7 +75,7 @@ TEST(MoeBlock, DispatchesEachCopyOnceAndCombinesIt) {
   EXPECT_DOUBLE_EQ(bytes(one.forward, OpKind::all_to_all), 2 * copies);
   EXPECT_DOUBLE_EQ(bytes(one.backward, OpKind::all_to_all), 2 * copies);
   for (const auto& op : one.forward) {
-    EXPECT_EQ(op.scope == Scope::expert, op.spec.kind == OpKind::all_to_all) << op.spec.name;
+    EXPECT_EQ(op.scope == Scope::expert, op.spec.kind == OpKind::all_to_all) << op.spec.name.str();
   }
   // All experts on each rank: nothing travels.
   const Setting whole(model, "dp=8", 2048);
@@ -187,7 +187,7 @@ TEST(MoeBlock, RecomputeRepeatsAllToAllsAndKeepsTheInput) {
   const auto activation = with_recompute(layer, Recompute::modules, modules::activation);
   EXPECT_DOUBLE_EQ(saved(layer) - saved(activation), 2 * 2048 * k * F);
   for (const auto& op : activation.backward) {
-    EXPECT_TRUE(!op.recompute || op.spec.kind == OpKind::memory_bound) << op.spec.name;
+    EXPECT_TRUE(!op.recompute || op.spec.kind == OpKind::memory_bound) << op.spec.name.str();
   }
 }
 

@@ -36,7 +36,7 @@ double bytes(const std::vector<BodyOp>& ops, const std::string& name) {
 std::vector<std::string> names_from(const std::vector<BodyOp>& ops, const std::string& prefix) {
   std::vector<std::string> out;
   for (const auto& op : ops) {
-    if (op.spec.name.starts_with(prefix)) out.push_back(op.spec.name);
+    if (op.spec.name.str().starts_with(prefix)) out.push_back(op.spec.name.str());
   }
   return out;
 }
@@ -120,7 +120,7 @@ TEST(RecipeWork, CastsComeBeforeTheCollectiveThatOverlaps) {
     std::int64_t overlapping = 0;
     for (std::size_t i = 0; i < body.backward.size(); ++i) {
       if (!body.backward[i].overlaps_next) continue;
-      EXPECT_EQ(body.backward.at(i + 1).spec.kind, OpKind::gemm) << recipe << " " << body.backward[i].spec.name;
+      EXPECT_EQ(body.backward.at(i + 1).spec.kind, OpKind::gemm) << recipe << " " << body.backward[i].spec.name.str();
       ++overlapping;
     }
     EXPECT_EQ(overlapping, 4) << recipe;

@@ -305,7 +305,7 @@ TEST(Sharding, CollectivesOfStatesAreInThePlansLevels) {
       if (spec.kind != OpKind::all_gather && spec.kind != OpKind::reduce_scatter) continue;
       const auto phase = graph.key[op].phase;
       const bool of_states = phase == Phase::parameter_gather || phase == Phase::gradient_reduce;
-      EXPECT_EQ(spec.k, of_states ? levels : 0) << spec.name;
+      EXPECT_EQ(spec.k, of_states ? levels : 0) << spec.name.str();
       gathers += of_states ? 1 : 0;
     }
     EXPECT_GT(gathers, 10);

@@ -269,7 +269,7 @@ TEST(Recompute, RepeatsTheForwardOperations) {
   const auto names = [](const std::vector<BodyOp>& ops, bool recompute) {
     std::vector<std::string> out;
     for (const auto& op : ops) {
-      if (op.recompute == recompute) out.push_back(op.spec.name);
+      if (op.recompute == recompute) out.push_back(op.spec.name.str());
     }
     return out;
   };

@@ -390,11 +390,11 @@ std::vector<SimTime> durations_of(const StepGraph& g, const Times& times) {
   };
   for (std::size_t i = 0; i < g.specs.size(); ++i) {
     if (g.specs[i].kind != core::OpKind::cell) {
-      durations[i] = of(g.specs[i].name);
+      durations[i] = of(g.specs[i].name.str());
       continue;
     }
     for (const auto& op : g.chains[static_cast<std::size_t>(g.specs[i].m)])
-      durations[i] += of(g.specs[op.spec].name);
+      durations[i] += of(g.specs[op.spec].name.str());
   }
   return durations;
 }

@@ -14,7 +14,7 @@ namespace {
 
 Cost time(const core::OpSpec& op, const Curves& curves) {
   CORE_ASSERT(op.bytes.value >= 0.0);
-  const double efficiency = curves.find("memory_bound." + op.name + ".efficiency")
+  const double efficiency = curves.find("memory_bound." + op.name.str() + ".efficiency")
                                 .value_or(curves.at("memory_bound.efficiency"));
   const core::Seconds fixed{curves.at("memory_bound.fixed_us") * 1e-6};
   return {fixed + op.bytes / (curves.gpu().memory_bandwidth * efficiency),
