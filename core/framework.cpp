@@ -43,12 +43,30 @@ void read_losses(const Document& losses, Framework& f, Figures::Sources& sources
   }
 }
 
+Mover read_mover(const Document& mover) {
+  for (const auto each : {Mover::kernels, Mover::copy_engine}) {
+    if (mover.as_text() == name_of(each)) return each;
+  }
+  mover.complain("kernels or copy_engine");
+}
+
+TensorParts read_tensor_parts(const Document& parts, Figures::Sources& sources) {
+  parts.reject_unknown({"gather", "scatter", "scatter_parts", "source"});
+  TensorParts t;
+  t.gather = read_mover(parts.at("gather"));
+  t.scatter = read_mover(parts.at("scatter"));
+  Figures::Sources own;
+  t.scatter_parts = Figures(parts, own).count("scatter_parts", 0, 1 << 10);
+  for (auto& [figure, source] : own) sources.emplace_back("tensor_parts." + figure, source);
+  return t;
+}
+
 }  // namespace
 
 Framework load_framework(std::string_view name) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
-                           "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
+                           "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
                            "layer_gradient_placeholders", "output_gradient_placeholders", "context_GiB", "workspace_MiB",
                            "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation",
                            "host_us_per_kernel", "host_us_per_kernel_graphs", "host_memory_factor", "step_overhead_ms"});
@@ -61,6 +79,8 @@ Framework load_framework(std::string_view name) {
   f.norm_traffic = figures.positive("norm_traffic");
   f.activation_traffic = figures.positive("activation_traffic");
   f.rope_traffic = figures.positive("rope_traffic");
+  f.tensor_parts = read_tensor_parts(document.at("tensor_parts"), sources);
+  f.sources.emplace_back("tensor_parts", document.at("tensor_parts").at("source").as_text());
   f.bucket_parameters = figures.not_negative("bucket_parameters");
   f.bucket_parameters_per_rank = figures.not_negative("bucket_parameters_per_rank");
   f.gradient_buffers = figures.not_negative("gradient_buffers");

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/graph/op.h"
 #include "core/plan/plan.h"
 #include "core/units.h"
 
@@ -24,6 +25,14 @@ struct LossFigures {
   double traffic_forward = 0, traffic_backward = 0;  // memory traffic
 };
 
+// How tensor-parallel collectives run in parts beside their GEMMs (overlap=tensor). A gather has tp parts, which neighbours
+// pass on. So does a scatter by copy engines, whose parts the receiver adds up at the end; one by kernels is a reduce-scatter
+// of each of `scatter_parts` parts (0 = tp).
+struct TensorParts {
+  Mover gather = Mover::copy_engine, scatter = Mover::copy_engine;
+  std::int64_t scatter_parts = 0;
+};
+
 // What a training framework adds to the bare arithmetic, as in data/frameworks/NAME.json. Every figure has its source
 // there.
 struct Framework {
@@ -34,6 +43,7 @@ struct Framework {
   std::optional<std::int64_t> loss_chunk_tokens;  // of the linear loss; nothing = as many as make logits of the input's size
   // Memory traffic of elementwise kernels over that of one fused kernel: 1 = fused.
   double norm_traffic = 1, activation_traffic = 1, rope_traffic = 1;
+  TensorParts tensor_parts;
   double bucket_parameters = 0;        // gradients are reduced in buckets of at least this many parameters,
   double bucket_parameters_per_rank = 0;  // and at least this many times the data-parallel size
   double gradient_buffers = 0;         // buffers of a bucket each into which gradients are copied to be reduced

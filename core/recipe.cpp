@@ -219,7 +219,9 @@ void read_optimizer(const Document& optimizer, Recipe& recipe) {
     recipe.matrix_moment2_bytes = bytes_at(optimizer, "matrix_moment2");
     recipe.newton_schulz_steps = optimizer.at("newton_schulz_steps").as_int(1, 100);
     recipe.newton_schulz_format = format_at(optimizer.at("newton_schulz_format"));
-    known.insert(known.end(), {"matrix_moment1", "matrix_moment2", "newton_schulz_steps", "newton_schulz_format"});
+    recipe.matrix_gather_bytes = bytes_at(optimizer, "matrix_gather");
+    known.insert(known.end(), {"matrix_moment1", "matrix_moment2", "newton_schulz_steps", "newton_schulz_format",
+                               "matrix_gather"});
   }
   optimizer.reject_unknown(known);
 }

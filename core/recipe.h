@@ -91,6 +91,9 @@ struct Recipe {
 
   OptimizerKind optimizer = OptimizerKind::adam;
   std::int64_t newton_schulz_steps = 0;       // Muon
+  // Muon with sharded states: bytes in which an element of a matrix that parts of the states cut is gathered before its
+  // Newton-Schulz steps; 0 = matrices are given to ranks whole.
+  double matrix_gather_bytes = 0;
   Format newton_schulz_format = Format::bf16;
   std::string precision_law;                  // "none", or the law that prices its loss (fitting/laws)
   std::vector<std::pair<std::string, std::string>> sources;

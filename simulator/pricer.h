@@ -79,6 +79,7 @@ struct BodyPrice {
   PartTimes parts;
   core::BodyMemory memory;
   core::StateElements elements, gemm;
+  core::StateElements matrix_squares, newton_schulz_elements;
   double newton_schulz = 0.0, layer_weights = 0.0, output_weight = 0.0;
   std::uint32_t chain = 0;  // of PairChains
 };

@@ -58,7 +58,9 @@ struct Body {
   double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
   double expert_parameters = 0.0, expert_gemm_parameters = 0.0;  // of routed experts on this rank
-  double newton_schulz = 0.0;   // FLOPs of one Newton-Schulz step over its GEMM weights, each rank's part by itself
+  double newton_schulz = 0.0;   // FLOPs of one Newton-Schulz step over its GEMM weights, each tensor rank's part by itself
+  // Sums over those matrices, of e elements and f FLOPs a step each: e^2 and f e.
+  StateElements matrix_squares, newton_schulz_elements;
   // Elements on this rank of one weight of each GEMM: those of its layers, of experts one's; that of its output layer.
   double layer_weights = 0.0, output_weight = 0.0;
 
@@ -75,7 +77,8 @@ struct BodyContext {
   bool cp_balanced = true;       // each rank has an early and a late part of the sequence
   std::int64_t ep = 1, etp = 1;
   Dispatch dispatch = Dispatch::nccl;
-  bool overlap_tensor = false;   // tensor-parallel collectives in parts beside their GEMMs
+  bool overlap_tensor = false;   // tensor-parallel collectives in parts beside their GEMMs,
+  TensorParts tensor_parts;      // in these
   bool overlap_experts = false;  // experts' all-to-alls run beside the shared experts
   double overload = 1.0;         // tokens on the fullest expert rank over the mean
   double capacity = 0.0;         // capacity factor: tokens an expert takes at most, over the mean; 0 = dropless

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -16,6 +17,11 @@ Format BodyContext::gemm(Direction direction, bool weight) const {
 }
 
 BodyOp& BodyWriter::append(OpSpec spec, Modules repeated_by) {
+  gather_at_once();
+  return push(std::move(spec), repeated_by);
+}
+
+BodyOp& BodyWriter::push(OpSpec spec, Modules repeated_by) {
   BodyOp op;
   const bool forward = spec.direction == Direction::forward;
   op.spec = std::move(spec);
@@ -32,6 +38,7 @@ BodyOp& BodyWriter::gemm(const std::string& name,
                          std::int64_t k,
                          Format format,
                          double bytes,
+                         std::optional<double> fixed_bytes,
                          const Linear& l) {
   OpSpec spec;
   spec.kind = OpKind::gemm;
@@ -44,7 +51,78 @@ BodyOp& BodyWriter::gemm(const std::string& name,
   spec.flops = Flops{2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                      static_cast<double>(spec.batch)};
   spec.bytes = Bytes{bytes * static_cast<double>(spec.batch)};
+  last_fixed_bytes_ = spec.grouped || l.output_layer ? std::nullopt : fixed_bytes;
+  if (gather_ && gather_->direction == direction && last_fixed_bytes_ && m >= context_.tp) {
+    return gemm_beside_gather(spec, l.repeated_by);
+  }
   return append(std::move(spec), l.repeated_by);
+}
+
+namespace {
+
+// Part `i` of `parts` of a GEMM's rows; all parts together have all of them.
+OpSpec part_of(const OpSpec& whole, std::int64_t i, std::int64_t parts, double fixed_bytes) {
+  auto part = whole;
+  part.m = whole.m / parts + (i < whole.m % parts ? 1 : 0);
+  const double share = static_cast<double>(part.m) / static_cast<double>(whole.m);
+  part.flops = whole.flops * share;
+  part.bytes = Bytes{fixed_bytes + (whole.bytes.value - fixed_bytes) * share};
+  return part;
+}
+
+}  // namespace
+
+// A gather that found no GEMM to run beside.
+void BodyWriter::gather_at_once() {
+  if (!gather_) return;
+  const auto g = *std::exchange(gather_, std::nullopt);
+  push_collective(Scope::tensor, collective_spec(g.kind, g.name, g.direction, g.bytes), false, g.repeated_by);
+}
+
+BodyOp& BodyWriter::gemm_beside_gather(const OpSpec& whole, Modules repeated_by) {
+  const auto g = *std::exchange(gather_, std::nullopt);
+  const auto parts = context_.tp;
+  auto sent = collective_spec(OpKind::send_receive, g.name + "_part", g.direction, g.bytes / static_cast<double>(parts));
+  sent.beside = context_.tensor_parts.gather;
+  BodyOp* last = nullptr;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    auto part = part_of(whole, i, parts, *last_fixed_bytes_);
+    if (i + 1 < parts) {
+      push_collective(Scope::tensor, sent, true, g.repeated_by);
+      part.beside = sent.beside;
+    }
+    last = &push(std::move(part), repeated_by);
+  }
+  return *last;
+}
+
+void BodyWriter::scatter_beside_gemm(OpKind kind, const std::string& name, Direction direction, double bytes,
+                                     Modules repeated_by) {
+  auto& list = direction == Direction::forward ? body_.forward : body_.backward;
+  const auto tp = context_.tp;
+  const auto by = context_.tensor_parts.scatter;
+  const bool sends = by == Mover::copy_engine;
+  const auto wanted = sends || context_.tensor_parts.scatter_parts == 0 ? tp : context_.tensor_parts.scatter_parts;
+  const bool after_gemm = !list.empty() && list.back().spec.kind == OpKind::gemm && last_fixed_bytes_;
+  if (!after_gemm || list.back().spec.m < wanted) {
+    push_collective(Scope::tensor, collective_spec(kind, name, direction, bytes), false, repeated_by);
+    return;
+  }
+  const auto gemm = list.back();
+  list.pop_back();
+  for (std::int64_t i = 0; i < wanted; ++i) {
+    auto part = part_of(gemm.spec, i, wanted, *last_fixed_bytes_);
+    const double share = static_cast<double>(part.m) / static_cast<double>(gemm.spec.m);
+    if (i > 0) part.beside = by;
+    push(std::move(part), gemm.repeated_by);
+    const bool last = i + 1 == wanted;
+    if (last && sends) break;
+    auto moved = collective_spec(sends ? OpKind::send_receive : kind, name + "_part", direction, bytes * share);
+    if (!last) moved.beside = by;
+    push_collective(Scope::tensor, std::move(moved), !last, repeated_by);
+  }
+  // Of the rank's own rows, the parts of all ranks are read and their sum is written.
+  if (sends) memory_bound(name + "_sum", direction, bytes * (1.0 + 1.0 / static_cast<double>(tp)), repeated_by);
 }
 
 const LinearRecipe& BodyWriter::recipe_of(const Linear& l) const {
@@ -72,10 +150,20 @@ void BodyWriter::pass(const Linear& l, const CastPass& pass, Direction direction
   // A collective that runs beside the GEMM is launched right before it: the passes come first.
   std::size_t place = list.size();
   while (place > 0 && list[place - 1].overlaps_next) --place;
-  memory_bound(l.name + "_" + pass.name, direction,
-               static_cast<double>(std::max<std::int64_t>(1, l.experts)) * elements * pass.bytes, l.repeated_by);
+  OpSpec spec;
+  spec.kind = OpKind::memory_bound;
+  spec.name = l.name + "_" + pass.name;
+  spec.direction = direction;
+  spec.format = format_of(context_.recipe->compute_format);
+  spec.bytes = Bytes{static_cast<double>(std::max<std::int64_t>(1, l.experts)) * elements * pass.bytes};
+  push(std::move(spec), l.repeated_by);
   list.back().weight_gradient = pass.when == CastPass::When::weight_gradient;
   std::rotate(list.begin() + static_cast<std::ptrdiff_t>(place), list.end() - 1, list.end());
+}
+
+// What each part of the rows of a GEMM reads anew.
+double BodyWriter::weight_bytes(const Linear& l, const GemmRecipe& g) {
+  return g.right.stored() * static_cast<double>(l.in) * static_cast<double>(l.out);
 }
 
 double BodyWriter::forward_bytes(const Linear& l, const GemmRecipe& g) const {
@@ -97,25 +185,26 @@ double BodyWriter::weight_gradient_bytes(const Linear& l, const GemmRecipe& g, d
 void BodyWriter::linear_forward(const Linear& l) {
   const auto& g = recipe_of(l).of(GemmRole::forward);
   passes(l, CastPass::When::forward);
-  gemm(l.name, Direction::forward, rows(l), l.out, l.in, g.rate, forward_bytes(l, g), l);
+  gemm(l.name, Direction::forward, rows(l), l.out, l.in, g.rate, forward_bytes(l, g), weight_bytes(l, g), l);
 }
 
 void BodyWriter::linear_forward_again(const Linear& l) {
   const auto& g = recipe_of(l).of(GemmRole::forward);
-  gemm(l.name, Direction::backward, rows(l), l.out, l.in, g.rate, forward_bytes(l, g), l).recompute = true;
+  gemm(l.name, Direction::backward, rows(l), l.out, l.in, g.rate, forward_bytes(l, g), std::nullopt, l).recompute = true;
 }
 
 void BodyWriter::linear_input_gradient(const Linear& l) {
   const auto& g = recipe_of(l).of(GemmRole::input_gradient);
   passes(l, CastPass::When::input_gradient);
-  gemm(l.name + "_input_gradient", Direction::backward, rows(l), l.in, l.out, g.rate, input_gradient_bytes(l, g), l);
+  gemm(l.name + "_input_gradient", Direction::backward, rows(l), l.in, l.out, g.rate, input_gradient_bytes(l, g),
+       weight_bytes(l, g), l);
 }
 
 void BodyWriter::linear_weight_gradient(const Linear& l) {
   const auto& g = recipe_of(l).of(GemmRole::weight_gradient);
   passes(l, CastPass::When::weight_gradient);
   auto& op = gemm(l.name + "_weight_gradient", Direction::backward, l.out, l.in, rows(l), g.rate,
-                  weight_gradient_bytes(l, g, context_.recipe->gradient_bytes), l);
+                  weight_gradient_bytes(l, g, context_.recipe->gradient_bytes), std::nullopt, l);
   op.weight_gradient = true;
   body_.held_gradients +=
       Bytes{g.left.stored() * l.tokens * static_cast<double>(l.out) * static_cast<double>(op.spec.batch)};
@@ -124,9 +213,10 @@ void BodyWriter::linear_weight_gradient(const Linear& l) {
 void BodyWriter::linear_gradients_in_forward(const Linear& l, double sum_bytes) {
   const auto& input = recipe_of(l).of(GemmRole::input_gradient);
   const auto& weight = recipe_of(l).of(GemmRole::weight_gradient);
-  gemm(l.name + "_input_gradient", Direction::forward, rows(l), l.in, l.out, input.rate, input_gradient_bytes(l, input), l);
+  gemm(l.name + "_input_gradient", Direction::forward, rows(l), l.in, l.out, input.rate, input_gradient_bytes(l, input),
+       std::nullopt, l);
   gemm(l.name + "_weight_gradient", Direction::forward, l.out, l.in, rows(l), weight.rate,
-       weight_gradient_bytes(l, weight, sum_bytes), l);
+       weight_gradient_bytes(l, weight, sum_bytes), std::nullopt, l);
 }
 
 std::int64_t BodyWriter::rows(const Linear& l) { return std::max<std::int64_t>(1, std::llround(l.tokens)); }
@@ -144,13 +234,22 @@ void BodyWriter::memory_bound(std::string name, Direction direction, double byte
 void BodyWriter::collective(Scope scope, OpKind kind, std::string name, Direction direction, double bytes,
                             bool overlaps_next, Modules repeated_by) {
   if (ranks_of(scope, context_) == 1) return;
+  gather_at_once();
+  push_collective(scope, collective_spec(kind, std::move(name), direction, bytes), overlaps_next, repeated_by);
+}
+
+OpSpec BodyWriter::collective_spec(OpKind kind, std::string name, Direction direction, double bytes) const {
   OpSpec spec;
   spec.kind = kind;
   spec.name = std::move(name);
   spec.direction = direction;
   spec.format = format_of(context_.recipe->compute_format);
   spec.bytes = Bytes{bytes};
-  auto& op = append(std::move(spec), repeated_by);
+  return spec;
+}
+
+void BodyWriter::push_collective(Scope scope, OpSpec spec, bool overlaps_next, Modules repeated_by) {
+  auto& op = push(std::move(spec), repeated_by);
   op.scope = scope;
   op.overlaps_next = overlaps_next;
 }
@@ -166,17 +265,9 @@ void BodyWriter::tensor_collective_in_parts(OpKind kind, const std::string& name
     collective(Scope::tensor, kind, name, direction, bytes, false, repeated_by);
     return;
   }
-  // In tp parts, of which one has no part of the GEMM to run beside.
-  const double alone = bytes / static_cast<double>(context_.tp);
-  auto& list = direction == Direction::forward ? body_.forward : body_.backward;
-  if (gemm == Beside::next) {
-    collective(Scope::tensor, kind, name, direction, alone, false, repeated_by);
-    collective(Scope::tensor, kind, name + "_parts", direction, bytes - alone, true, repeated_by);
-    return;
-  }
-  collective(Scope::tensor, kind, name + "_parts", direction, bytes - alone, true, repeated_by);
-  if (list.size() > 1) std::swap(list[list.size() - 1], list[list.size() - 2]);
-  collective(Scope::tensor, kind, name, direction, alone, false, repeated_by);
+  if (gemm == Beside::last) return scatter_beside_gemm(kind, name, direction, bytes, repeated_by);
+  gather_at_once();
+  gather_ = Gather{kind, name, direction, bytes, repeated_by};
 }
 
 void BodyWriter::expert_all_to_all(std::string name, Direction direction, double bytes, std::int64_t copies,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/graph/body.h"
@@ -45,8 +46,14 @@ class BodyWriter {
   // `domains` domains (0 = any number).
   void expert_all_to_all(std::string name, Direction direction, double bytes, std::int64_t copies, std::int64_t domains,
                          bool overlaps_next = false, Modules repeated_by = 0);
-  // A collective before the next GEMM or after the last one: with overlap of tensor-parallel communication it runs in tp
-  // parts beside the GEMM, one of them exposed (Wang et al. 2023, "Overlap Communication with Dependent Computation").
+  // A gather of tensor-parallel ranks before the next GEMM, or a reduce-scatter after the last one. With overlap of that
+  // communication both run in parts of their rows (Wang et al. 2023, "Overlap Communication with Dependent Computation"), each
+  // part of the GEMM a kernel of its own shape:
+  //   gather           tp parts; while one is computed, the next comes from the neighbour. The rank's own is first
+  //   by copy engines  tp parts, the rank's own last; while one is computed, the one before goes to its rank, which in the end
+  //                    adds up what came
+  //   by kernels       parts of BodyContext::tensor_parts; the reduce-scatter of one beside the next, that of the last exposed
+  // Where another operation than the GEMM's casts stands between, or it is the output layer's or of experts, all is in one.
   enum class Beside : std::uint8_t { next, last };
   void tensor_collective_in_parts(OpKind kind, const std::string& name, Direction direction, double bytes, Beside gemm,
                                   Modules repeated_by = 0);
@@ -58,18 +65,34 @@ class BodyWriter {
   void save_gemm_input(std::string name, double bytes, Modules dropped_by = 0);
 
  private:
+  struct Gather {
+    OpKind kind = OpKind::all_gather;
+    std::string name;
+    Direction direction = Direction::forward;
+    double bytes = 0.0;
+    Modules repeated_by = 0;
+  };
   BodyOp& append(OpSpec spec, Modules repeated_by);
+  BodyOp& push(OpSpec spec, Modules repeated_by);
+  void push_collective(Scope scope, OpSpec spec, bool overlaps_next, Modules repeated_by);
+  void gather_at_once();
+  BodyOp& gemm_beside_gather(const OpSpec& whole, Modules repeated_by);
+  void scatter_beside_gemm(OpKind kind, const std::string& name, Direction direction, double bytes, Modules repeated_by);
+  OpSpec collective_spec(OpKind kind, std::string name, Direction direction, double bytes) const;
+  static double weight_bytes(const Linear& l, const GemmRecipe& g);
   double forward_bytes(const Linear& l, const GemmRecipe& g) const;
   double input_gradient_bytes(const Linear& l, const GemmRecipe& g) const;
   double weight_gradient_bytes(const Linear& l, const GemmRecipe& g, double sum_bytes) const;
   BodyOp& gemm(const std::string& name, Direction direction, std::int64_t m, std::int64_t n, std::int64_t k,
-               Format format, double bytes, const Linear& l);
+               Format format, double bytes, std::optional<double> fixed_bytes, const Linear& l);
   const LinearRecipe& recipe_of(const Linear& l) const;
   void passes(const Linear& l, CastPass::When when);
   void pass(const Linear& l, const CastPass& pass, Direction direction);
   static std::int64_t rows(const Linear& l);
   Body& body_;
   const BodyContext& context_;
+  std::optional<Gather> gather_;    // waits for its GEMM
+  std::optional<double> last_fixed_bytes_;  // of the last GEMM, those that do not grow with its rows; nothing: not in parts
 };
 
 // Ranks of a scope under a context.

@@ -53,11 +53,82 @@ double exchanged(const CoreAttention& a, const BodyContext& context) {
   return context.recipe->activation_bytes * static_cast<double>(context.micro_batch) * seen * a.kv_width();
 }
 
-void write_ring(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+void write_ring_at_once(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
   const bool forward = direction == Direction::forward;
   writer.collective(Scope::context, OpKind::all_gather, forward ? "cp_ring_exchange" : "cp_ring_exchange_backward",
                     direction, (forward ? 1.0 : 2.0) * exchanged(a, context), true, modules::core_attention);
   writer.op(kernel_of(a, context, direction), modules::core_attention);
+}
+
+bool rings_in_steps(const CoreAttention& a, const BodyContext& context) {
+  const auto limits = [&](std::int64_t keys) { return keys > 0 && keys < context.seq; };
+  return context.cp > 1 && context.cp_kind == ContextParallel::ring && !limits(a.window) && !limits(a.chunk) &&
+         a.top_k == 0 && context.attention != AttentionKernel::unfused;
+}
+
+// A ring in steps: sizes of one of them.
+class RingStep {
+ public:
+  RingStep(const CoreAttention& a, const BodyContext& context, Direction direction)
+      : a_(a), context_(context), direction_(direction) {}
+
+  // Over the rank's own keys: causal, and so half of the square whether balanced or not.
+  OpSpec own_kernel() const { return kernel(queries(), true); }
+  // Over keys of another rank, all of which are earlier.
+  OpSpec kernel_of_others() const { return kernel(keys_of_others(), false); }
+  double exchanged_bytes() const { return (forward() ? 1.0 : 2.0) * activation_bytes() * tokens(queries()) * a_.kv_width(); }
+  // Forward: the fp32 sum and the log-sum-exps of its rows are read and written, the partial ones read. Backward: the fp32
+  // sum of the queries' gradients is read and written and the partial one read; gradients of keys and values that came with
+  // them are read, a partial one is added, and the sum written.
+  double merged_bytes() const {
+    const double rows = tokens(queries()), sum = fp32 + fp32 + activation_bytes();
+    if (forward()) return rows * (sum * a_.out_width() + 3.0 * fp32 * static_cast<double>(a_.heads));
+    return rows * sum * a_.q_width() + 3.0 * activation_bytes() * tokens(keys_of_others()) * a_.kv_width();
+  }
+
+ private:
+  static constexpr double fp32 = 4.0;
+  bool forward() const { return direction_ == Direction::forward; }
+  double activation_bytes() const { return context_.recipe->activation_bytes; }
+  // Of a sequence.
+  std::int64_t queries() const { return std::max<std::int64_t>(1, context_.seq / context_.cp); }
+  std::int64_t keys_of_others() const {
+    return context_.cp_balanced ? std::max<std::int64_t>(1, queries() / 2) : queries();
+  }
+  double tokens(std::int64_t of_a_sequence) const { return static_cast<double>(context_.micro_batch * of_a_sequence); }
+  OpSpec kernel(std::int64_t keys, bool causal) const {
+    auto op = kernel_of(a_, context_, direction_);
+    op.m = queries(), op.n = keys;
+    op.causal = causal;
+    op.flops = attention_flops(op);
+    op.bytes = Bytes{(forward() ? 1.0 : 2.0) * activation_bytes() *
+                     (tokens(op.m) * (a_.q_width() + a_.out_width()) + tokens(op.n) * a_.kv_width())};
+    return op;
+  }
+
+  const CoreAttention& a_;
+  const BodyContext& context_;
+  Direction direction_;
+};
+
+void write_ring(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+  if (!rings_in_steps(a, context)) return write_ring_at_once(writer, a, context, direction);
+  const bool forward = direction == Direction::forward;
+  const RingStep step(a, context, direction);
+  const auto exchange = [&] {
+    writer.collective(Scope::context, OpKind::send_receive, forward ? "cp_ring_exchange" : "cp_ring_exchange_backward",
+                      direction, step.exchanged_bytes(), true, modules::core_attention);
+  };
+  exchange();
+  writer.op(step.own_kernel(), modules::core_attention);
+  for (std::int64_t i = 1; i < context.cp; ++i) {
+    if (i + 1 < context.cp) exchange();
+    writer.op(step.kernel_of_others(), modules::core_attention);
+    if (a.sums_values) {
+      writer.memory_bound(forward ? "cp_ring_merge" : "cp_ring_merge_backward", direction, step.merged_bytes(),
+                          modules::core_attention);
+    }
+  }
 }
 
 void write_all_gather(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
@@ -108,6 +179,16 @@ void save_core_attention(BodyWriter& writer, const CoreAttention& a, const BodyC
 double unfused_scores(const CoreAttention& a, const BodyContext& context) {
   if (context.attention != AttentionKernel::unfused) return 0.0;
   return context.recipe->activation_bytes * context.tokens() * static_cast<double>(a.heads * context.seq);
+}
+
+double exchange_buffers(const CoreAttention& a, const BodyContext& context, Direction direction) {
+  if (context.cp == 1 || context.cp_kind == ContextParallel::ulysses) return 0.0;
+  const bool forward = direction == Direction::forward;
+  const double with_gradients = forward ? 1.0 : 2.0;
+  if (!rings_in_steps(a, context)) return with_gradients * exchanged(a, context);
+  const double bytes = context.recipe->activation_bytes, passed = 2.0 * with_gradients * bytes * a.kv_width();
+  const double summed = forward ? a.out_width() : a.q_width();
+  return context.tokens() * (passed + (a.sums_values ? (4.0 + bytes) * summed : 0.0));
 }
 
 }  // namespace core

@@ -368,8 +368,10 @@ class Lowering : private GraphWriter {
         if (norm) joins = {*norm};
         else if (const auto id = last_data_[static_cast<std::size_t>(r)]) joins.push_back(*id);
       });
+      const auto share = rank_parameters(work_, p).share(copies);
+      gather_matrices(p, share);
       std::uint16_t slot = 0;
-      for (const auto& op : optimizer_specs(rank_parameters(work_, p).share(copies), plan, work_.recipe)) {
+      for (const auto& op : optimizer_specs(share, plan, work_.recipe)) {
         const auto spec = find_or_add(op);
         each_rank_of(p, [&](std::int32_t r) {
           compute(r, spec, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, slot, 0});
@@ -379,6 +381,14 @@ class Lowering : private GraphWriter {
     }
     for (std::int64_t p = 0; p < plan.pp; ++p) finish_weights(p);
     if (table_.placement == Placement::both_ways) write_copies(Copies::gather);
+  }
+  // The optimizer waits for the matrices that it works on.
+  void gather_matrices(std::int64_t p, const RankParameters& share) {
+    std::uint16_t slot = 0;
+    for (const auto& op : traffic_.matrix_gather(share.all, share.matrix_squares)) {
+      write_data(p, op, {static_cast<std::uint16_t>(p), 0, Phase::optimizer, static_cast<std::uint16_t>(16 + slot++), 0});
+      each_rank_of(p, [&](std::int32_t r) { lane(r).joins = {*last_data_[static_cast<std::size_t>(r)]}; });
+    }
   }
   OpId write_norm() {
     const auto norm = find_or_add(collective(OpKind::all_reduce, "gradient_norm_all_reduce", 4.0, world_group_));
@@ -463,11 +473,29 @@ std::string_view name_of(Grain grain) {
   CORE_ASSERT(false);
 }
 
+namespace {
+
+// Newton-Schulz work of a rank on matrices that it shares with others, all of which do it: a matrix of e of n elements and f
+// FLOPs is on 1 + e (o - 1) / n ranks (StateTraffic::matrix_gather), so that a rank has (o - 1) / o sum(f e) / n more than the
+// even share of sum(f). 0 where matrices are given to ranks whole.
+double newton_schulz_of_cut_matrices(const RankParameters& whole, const StateTraffic& traffic, const Recipe& recipe) {
+  if (recipe.matrix_gather_bytes <= 0.0) return 0.0;
+  const auto of = [](const ShardSizes& sizes, double sum, double elements) {
+    const double parts = static_cast<double>(sizes.optimizer);
+    return elements > 0.0 ? (parts - 1.0) / parts * sum / elements : 0.0;
+  };
+  return of(traffic.dense(), whole.newton_schulz_elements.dense, whole.all.dense) +
+         of(traffic.experts(), whole.newton_schulz_elements.experts, whole.all.experts);
+}
+
+}  // namespace
+
 OpSpec optimizer_spec(const RankParameters& whole, const ParallelPlan& plan, const Recipe& recipe) {
   const StateTraffic traffic(plan, recipe);
   const double all = traffic.optimizer_elements(whole.all);
   const double part = whole.all.all() > 0.0 ? all / whole.all.all() : 0.0;
-  const OptimizerWork work = optimizer_work(recipe, {all, traffic.optimizer_elements(whole.gemm), whole.newton_schulz * part});
+  const double newton_schulz = whole.newton_schulz * part + newton_schulz_of_cut_matrices(whole, traffic, recipe);
+  const OptimizerWork work = optimizer_work(recipe, {all, traffic.optimizer_elements(whole.gemm), newton_schulz});
   const double cleared = traffic.gradient_elements(whole.all);
   // Gathered weights are cast where they are gathered, in each micro-batch.
   const double cast = traffic.gathers_units() ? 0.0 : whole.gemm.all();

@@ -55,6 +55,8 @@ RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank)
       p.all += body.elements();
       p.gemm += {body.gemm_parameters, body.expert_gemm_parameters};
       p.newton_schulz += body.newton_schulz;
+      p.matrix_squares += body.matrix_squares;
+      p.newton_schulz_elements += body.newton_schulz_elements;
       p.largest_body = std::max(p.largest_body, body.all_parameters());
       p.layer_weights = std::max(p.layer_weights, body.layer_weights);
       p.output_weight = std::max(p.output_weight, body.output_weight);

@@ -54,11 +54,13 @@ struct RankParameters {
   double largest_body = 0.0;   // elements of the largest body: what is gathered or reduced at once
   double newton_schulz = 0.0;  // FLOPs of one Newton-Schulz step over its GEMM weights
   double layer_weights = 0.0, output_weight = 0.0;  // the most of Body::layer_weights and output_weight
+  StateElements matrix_squares, newton_schulz_elements;  // sums of Body's
 
   // A part of them, where others hold copies of the same and share the work.
   RankParameters share(double copies) const {
-    return {{all.dense / copies, all.experts / copies}, {gemm.dense / copies, gemm.experts / copies}, largest_body,
-            newton_schulz / copies, layer_weights, output_weight};
+    const auto part = [&](const StateElements& n) { return StateElements{n.dense / copies, n.experts / copies}; };
+    return {part(all), part(gemm), largest_body, newton_schulz / copies, layer_weights, output_weight, part(matrix_squares),
+            part(newton_schulz_elements)};
   }
 };
 RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank);

@@ -31,6 +31,8 @@ constexpr std::array<std::string_view, 6> format_names = {
 constexpr std::array<std::string_view, 4> attention_names = {
     "unfused", "flash1", "flash2", "flash3"};
 
+constexpr std::array<std::string_view, 3> mover_names = {"none", "kernels", "copy_engine"};
+
 template <class Names>
 std::size_t index_of(const Names& names, std::string_view name, std::string_view what) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -85,6 +87,8 @@ std::string_view name_of(AttentionKernel kernel) {
 AttentionKernel attention_kernel_of(std::string_view name) {
   return static_cast<AttentionKernel>(index_of(attention_names, name, "attention kernel"));
 }
+
+std::string_view name_of(Mover mover) { return mover_names[static_cast<std::size_t>(mover)]; }
 
 Flops attention_flops(const OpSpec& op) {
   const bool fused = op.kernel != AttentionKernel::unfused;

@@ -45,6 +45,10 @@ enum class AttentionKernel : std::uint8_t { unfused, flash1, flash2, flash3 };
 std::string_view name_of(AttentionKernel kernel);  // "unfused", "flash1", ...
 AttentionKernel attention_kernel_of(std::string_view name);  // throws InputError
 
+// What moves the bytes of a transfer that is made to run beside a kernel: kernels that hold SMs, or copy engines.
+enum class Mover : std::uint8_t { none, kernels, copy_engine };
+std::string_view name_of(Mover mover);  // "none", "kernels", "copy_engine"
+
 enum class Direction : std::uint8_t { forward, backward };
 
 // The name of an operation or tensor, held in place: a search makes and copies millions of them.
@@ -92,6 +96,8 @@ struct OpSpec {
   // all_to_all of experts' tokens: each token has n copies in `bytes`, to ranks of at most k domains (0 = any number).
   // One-sided (DeepEP, NVSHMEM): one copy crosses to each domain and is forwarded inside it.
   bool one_sided = false;
+  // A part of a GEMM, and the part of a tensor-parallel collective that runs beside it, both slowed by the other.
+  Mover beside = Mover::none;
   // all_gather, reduce_scatter over several NVLink domains: k = 0 one ring through all members (NCCL), 1 two levels one after
   // the other (ZeRO++), 2 the rings of both levels at once (PaRO).
   Flops flops;              // work that is counted (2 m n k batch; attention: see below)

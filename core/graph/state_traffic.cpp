@@ -59,6 +59,7 @@ StateTraffic::StateTraffic(const ParallelPlan& plan, const Recipe& recipe)
       reduce_bytes_(recipe.gradient_reduce_bytes),
       weight_bytes_(recipe.weight_bytes),
       gradient_bytes_(recipe.gradient_bytes),
+      matrix_bytes_(recipe.matrix_gather_bytes),
       offload_(plan.offload),
       collectives_(plan.collectives),
       overlap_parameters_(plan.overlap_parameters) {}
@@ -93,6 +94,17 @@ StateOp StateTraffic::updated_gather_of(const Class& c) const {
 StateOps StateTraffic::updated_gather(const StateElements& n) const {
   StateOps ops(collectives_);
   for (const auto& c : classes(n)) ops.add(updated_gather_of(c));
+  return ops;
+}
+
+StateOps StateTraffic::matrix_gather(const StateElements& n, const StateElements& squares) const {
+  StateOps ops(collectives_);
+  for (const auto& c : classes(n)) {
+    const double sum = c.is_experts ? squares.experts : squares.dense;
+    if (c.elements <= 0.0) continue;
+    ops.add({OpKind::all_gather, c.is_experts ? "expert_matrix_all_gather" : "matrix_all_gather",
+             matrix_bytes_ * sum / c.elements, {c.stride, c.sizes.optimizer}});
+  }
   return ops;
 }
 

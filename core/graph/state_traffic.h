@@ -58,6 +58,7 @@ struct ShardSizes {
 //   before a unit runs    p > 1: all-gather of its n over p
 //   after each backward   g > 1: reduce-scatter of n over g
 //   after the last        o > g: reduce-scatter of n / g over o / g; D > o: all-reduce of n / o over D / o
+//   before the optimizer  o > 1: all-gather of the matrices that parts cut, where the recipe gathers them (matrix_gather)
 //   after the optimizer   o > p: all-gather of n / p over o / p
 // Offloaded states travel between a rank and its host, in the same queue (ZeRO-Offload, arXiv 2101.06840, section 4;
 // ZeRO-Infinity, arXiv 2104.07857, section 5.1). With weights on the host, before a unit's all-gather: n / p weights to the
@@ -74,6 +75,11 @@ class StateTraffic {
   StateOps updated_gather(const StateElements& n) const;
   // All that follows the optimizer in its step: updated_gather, unless it is done ahead of the next step's work, and copies.
   StateOps after_optimizer(const StateElements& n) const;
+  // Muon on whole matrices (arXiv 2502.16982, section 2.3, algorithm 1): each rank gathers the matrices of which it has a part,
+  // that is at most all of them (the paper's bound), and what the cuts between parts of n elements leave elsewhere. Of o
+  // parts, o - 1 cuts fall evenly among the n elements, e (o - 1) / n into a matrix of e elements, so that a rank lacks
+  // (o - 1) / o sum(e^2) / n elements: an all-gather of sum(e^2) / n over o. `squares` has sum(e^2).
+  StateOps matrix_gather(const StateElements& n, const StateElements& squares) const;
   StateOps reduce_each(const StateElements& n) const;
   StateOps reduce_last(const StateElements& n) const;  // besides reduce_each
   // Both copies of a stage that two pipeline ranks hold (DualPipe): reduce, and gather after the optimizer.
@@ -116,7 +122,7 @@ class StateTraffic {
 
   ShardSizes dense_, experts_;
   std::int64_t stride_, expert_stride_;
-  double gather_bytes_, reduce_bytes_, weight_bytes_, gradient_bytes_;
+  double gather_bytes_, reduce_bytes_, weight_bytes_, gradient_bytes_, matrix_bytes_;
   Offload offload_;
   Collectives collectives_;
   bool overlap_parameters_;

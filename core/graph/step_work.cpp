@@ -43,15 +43,19 @@ bool is_gemm_weight(const Block& block, const Tensor& tensor) {
   return tensor.columns > 1 && block.kind != "embedding" && block.kind != "output" && block.kind != "norm";
 }
 
-// FLOPs of a Newton-Schulz step over a tensor's `elements` on a rank: its matrices, or the part of each that the rank has.
-double newton_schulz_of(const Tensor& tensor, double elements) {
+// The matrices of a tensor on a rank, or the part of each that the rank has: how many, their elements, and FLOPs of a
+// Newton-Schulz step over one.
+struct Matrices {
+  double count = 0.0, elements = 0.0, newton_schulz = 0.0;
+};
+Matrices matrices_of(const Tensor& tensor, double elements) {
   const double rows = static_cast<double>(tensor.rows), columns = static_cast<double>(tensor.columns);
   const double matrices = static_cast<double>(std::max<std::int64_t>(1, tensor.experts));
   const double share = elements / (matrices * rows * columns);
   // Experts are whole or divided as the others; a rank has fewer of them.
-  if (tensor.experts > 0) return matrices * share * newton_schulz_flops(rows, columns);
+  if (tensor.experts > 0) return {matrices * share, rows * columns, newton_schulz_flops(rows, columns)};
   const bool by_rows = tensor.split == Tensor::Split::rows;
-  return newton_schulz_flops(by_rows ? rows * share : rows, by_rows ? columns : columns * share);
+  return {1.0, elements, newton_schulz_flops(by_rows ? rows * share : rows, by_rows ? columns : columns * share)};
 }
 
 // Elements of the output layer's weight on a rank, whether it is a table of its own or the embedding's.
@@ -67,7 +71,11 @@ void add_parameters(const Block& block, const ModelSpec& model, const BodyContex
     const bool routed = tensor.experts > 0;
     (routed ? body.expert_parameters : body.parameters) += n;
     if (!is_gemm_weight(block, tensor)) continue;
-    body.newton_schulz += newton_schulz_of(tensor, n);
+    const auto m = matrices_of(tensor, n);
+    body.newton_schulz += m.count * m.newton_schulz;
+    (routed ? body.matrix_squares.experts : body.matrix_squares.dense) += m.count * m.elements * m.elements;
+    (routed ? body.newton_schulz_elements.experts : body.newton_schulz_elements.dense) +=
+        m.count * m.newton_schulz * m.elements;
     body.layer_weights += routed ? n / std::max(1.0, static_cast<double>(tensor.experts / context.ep)) : n;
     if (!context.high_precision) (routed ? body.expert_gemm_parameters : body.gemm_parameters) += n;
   }
@@ -91,6 +99,8 @@ void merge(Body& body, Body&& block) {
   body.expert_gemm_parameters += block.expert_gemm_parameters;
   body.held_gradients += block.held_gradients;
   body.newton_schulz += block.newton_schulz;
+  body.matrix_squares += block.matrix_squares;
+  body.newton_schulz_elements += block.newton_schulz_elements;
   body.layer_weights += block.layer_weights;
   body.output_weight += block.output_weight;
 }
@@ -197,7 +207,7 @@ void run_again(StepWork& work, std::size_t stage, std::int64_t loops) {
     for (const auto layer : layers) {
       auto again = work.bodies[layer];
       again.parameters = again.gemm_parameters = again.expert_parameters = again.expert_gemm_parameters = 0.0;
-      again.newton_schulz = 0.0;
+      again.newton_schulz = 0.0, again.matrix_squares = again.newton_schulz_elements = {};
       bodies.push_back(Bodies(work).index(work.body_names[layer] + "/again", again));
     }
   }
@@ -233,6 +243,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.etp = plan.etp;
   c.dispatch = plan.dispatch;
   c.overlap_tensor = plan.overlap_tensor && c.sp;
+  c.tensor_parts = framework.tensor_parts;
   c.overlap_experts = plan.overlap_experts;
   c.micro_batch = plan.micro_batch;
   c.seq = seq;

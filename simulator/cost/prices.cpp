@@ -15,6 +15,16 @@ namespace {
 using core::OpKind;
 using core::SimTime;
 
+// Of parts that are made to run beside each other. Each is slowed all through: SMs are set aside for a whole kernel.
+Interference interference_of(core::Mover mover, const Curves& curves) {
+  switch (mover) {
+    case core::Mover::none: return {};
+    case core::Mover::kernels: return simulator::interference_of(Transport::nccl, curves);
+    case core::Mover::copy_engine: return simulator::interference_of(Transport::copy_engine, curves);
+  }
+  CORE_ASSERT(false);
+}
+
 constexpr std::uint32_t mark_shift = 30, expert_mark = 3, spec_mask = chain_host_mark - 1;
 
 }  // namespace
@@ -30,13 +40,15 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
     CORE_ASSERT(spec.group >= 0);
     const auto links = links_of(groups[static_cast<std::size_t>(spec.group)], machine.topology);
     const auto choice = collective_time(collective_of(spec), links, machine.curves);
-    price = {core::to_sim_time(choice.cost.time), choice.cost.origin, choice.algorithm};
+    const double slowed = 1.0 + interference_of(spec.beside, machine.curves).comm_slowdown;
+    price = {core::to_sim_time(slowed * choice.cost.time), choice.cost.origin, choice.algorithm};
   } else {
     const auto cost = kernel_time(spec, machine.curves);
     const core::Seconds gap{machine.curves.at("launch.kernel_gap_us") * 1e-6};
     // GPUs differ in how fast their kernels run, not in what their hosts do.
     const double slowest = is_copy(spec.kind) || spec.kind == OpKind::host_optimizer ? 1.0 : machine.slowest;
-    price = {core::to_sim_time(slowest * cost.time + gap), cost.origin, {}};
+    const double slowed = 1.0 + interference_of(spec.beside, machine.curves).compute_slowdown;
+    price = {core::to_sim_time(slowest * slowed * cost.time + gap), cost.origin, {}};
   }
   return price;
 }

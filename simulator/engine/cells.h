@@ -66,7 +66,7 @@ struct CellTimes {
   // Fully sharded: the gathers of a piece are queued when the piece before the last is done. Else all gathers are queued at the
   // start of the step (parameters that the last step updated).
   bool sharded = false;
-  // By pipeline rank: reductions left for the end, the optimizer, gathers after it.
+  // By pipeline rank: reductions left for the end, the optimizer with the gather that it waits for, gathers after it.
   std::vector<std::vector<core::SimTime>> final_reduce, final_gather;
   std::vector<core::SimTime> optimizer;
   std::optional<core::SimTime> tied;  // all-reduce of the tied embedding between first and last rank

@@ -46,6 +46,7 @@ void copy_without_weights(const std::vector<BodyModes>& kinds, std::size_t mode,
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     auto& body = again[i][mode] = kinds[i][mode];
     body.elements = body.gemm = {}, body.newton_schulz = 0.0;
+    body.matrix_squares = body.newton_schulz_elements = {};
   }
 }
 
@@ -162,6 +163,7 @@ BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework
   p.elements = body.elements();
   p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
   p.newton_schulz = body.newton_schulz;
+  p.matrix_squares = body.matrix_squares, p.newton_schulz_elements = body.newton_schulz_elements;
   p.layer_weights = body.layer_weights, p.output_weight = body.output_weight;
   return p;
 }

@@ -260,8 +260,9 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
   out.optimizer.resize(pp);
   for (std::size_t r = 0; r < pp; ++r) {
     const double copies = both_ways && traffic.shards_optimizer() ? 2.0 : 1.0;
-    out.optimizer[r] = 0;
-    for (const auto& spec : core::optimizer_specs(of_rank[r].share(copies), plan, setting_.recipe)) {
+    const auto share = of_rank[r].share(copies);
+    out.optimizer[r] = times_of(traffic.matrix_gather(share.all, share.matrix_squares)).sum();
+    for (const auto& spec : core::optimizer_specs(share, plan, setting_.recipe)) {
       out.optimizer[r] += price_of(spec, {}, bench_.machine()).duration;
     }
   }

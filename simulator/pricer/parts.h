@@ -35,6 +35,8 @@ inline void add(core::RankParameters& sum, const BodyPrice& body, std::int64_t c
   sum.all += {n * body.elements.dense, n * body.elements.experts};
   sum.gemm += {n * body.gemm.dense, n * body.gemm.experts};
   sum.newton_schulz += n * body.newton_schulz;
+  sum.matrix_squares += {n * body.matrix_squares.dense, n * body.matrix_squares.experts};
+  sum.newton_schulz_elements += {n * body.newton_schulz_elements.dense, n * body.newton_schulz_elements.experts};
   sum.largest_body = std::max(sum.largest_body, body.elements.all());
   sum.layer_weights = std::max(sum.layer_weights, body.layer_weights);
   sum.output_weight = std::max(sum.output_weight, body.output_weight);

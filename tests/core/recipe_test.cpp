@@ -246,7 +246,9 @@ TEST(Recipe, ComplaintsNameFileAndKey) {
   names(complaint("\"block\": \"1x32\"", "\"block\": \"1by32\"", "mxfp8"), "numbers.e4m3_1x32.block");
   names(complaint("\"before\": \"forward\"", "\"before\": \"step\"", "mxfp8"), "before");
   names(complaint("\"kind\": \"adam\"", "\"kind\": \"muon\", \"matrix_moment1\": 4, \"matrix_moment2\": 0, "
-                  "\"newton_schulz_steps\": 5, \"newton_schulz_format\": \"bf16\"", "nvfp4"), "high_layers");
+                  "\"newton_schulz_steps\": 5, \"newton_schulz_format\": \"bf16\", \"matrix_gather\": 2", "nvfp4"),
+        "high_layers");
+  names(complaint(", \"matrix_gather\": 2", "", "bf16-muon"), "matrix_gather");
 }
 
 TEST(Recipe, AnUnknownNameIsAnInputError) { EXPECT_THROW(load_recipe("bf61"), core::InputError); }

@@ -222,7 +222,49 @@ TEST(OptimizerSpec, OfMuon) {
   };
   EXPECT_DOUBLE_EQ(flops(""), 5 * matrices(1));
   EXPECT_DOUBLE_EQ(flops("tp=4"), 5 * matrices(4));
-  EXPECT_DOUBLE_EQ(flops("dp=8 zero=1 gbs=8"), 5 * matrices(1) / 8);
+  // Eight parts: each rank does its share, and of the matrices that are cut all, as do the others that have parts of them:
+  // 7 cuts fall evenly among n elements, 7 e / n into a matrix of e.
+  const auto n = static_cast<double>(count_parameters(model).total);
+  const double twice = 32 * (4 * newton_schulz_flops(h, h) * h * h + 3 * newton_schulz_flops(h, F) * h * F) * 7 / n;
+  EXPECT_DOUBLE_EQ(flops("dp=8 zero=1 gbs=8"), 5 * (matrices(1) + twice) / 8);
+}
+
+// Matrices that are given to ranks whole are done once.
+TEST(OptimizerSpec, OfMuonOnWholeMatricesIsSharedOutEvenly) {
+  auto recipe = load_recipe("bf16-muon");
+  recipe.matrix_gather_bytes = 0.0;
+  auto whole = rank_of(8e9, 7e9, 1e15);
+  whole.newton_schulz_elements.dense = 1e15 * 4e7;
+  EXPECT_DOUBLE_EQ(optimizer_spec(whole, plans::plan("dp=8 zero=1 gbs=8"), recipe).flops.value, 5 * 1e15 / 8);
+}
+
+// arXiv 2502.16982, section 2.3: AdamW with sharded states moves 4 bytes of each gradient and 4 of each parameter, distributed
+// Muon 2 more of what it gathers: in (1, 1.25], the upper bound where a rank gathers all. One matrix is all of it; of k equal
+// ones the cuts are in the k-th part; between whole matrices there is nothing.
+TEST(OptimizerSpec, MuonMovesUpToAQuarterMoreThanAdam) {
+  auto recipe = load_recipe("bf16-muon");
+  recipe.gradient_reduce_bytes = 4.0, recipe.parameter_gather_bytes = 4.0, recipe.matrix_gather_bytes = 2.0;
+  const StateTraffic traffic(plans::plan("dp=64 zero=1 gbs=64"), recipe);
+  const auto bytes = [](const StateOps& ops) {
+    double sum = 0.0;
+    for (const auto& op : ops) {
+      EXPECT_EQ(op.group, (GroupShape{1, 64}));
+      sum += op.bytes;
+    }
+    return sum;
+  };
+  const double n = 8e9;
+  const auto ratio = [&](double matrices, double part_of_all) {
+    const double e = part_of_all * n / matrices;
+    // Without overlap of gradients' buckets: one reduce-scatter of 4 n and one all-gather of 4 n.
+    const double adam = bytes(traffic.reduce_last({n, 0.0})) + bytes(traffic.updated_gather({n, 0.0}));
+    return (adam + bytes(traffic.matrix_gather({n, 0.0}, {matrices * e * e, 0.0}))) / adam;
+  };
+  EXPECT_DOUBLE_EQ(ratio(1, 1.0), 1.25);
+  EXPECT_DOUBLE_EQ(ratio(10, 1.0), 1.025);
+  EXPECT_DOUBLE_EQ(ratio(1, 0.5), 1.0625);
+  EXPECT_EQ(traffic.matrix_gather({n, 0.0}, {0.0, 0.0}).size(), 0u);
+  EXPECT_EQ(StateTraffic(plans::plan("dp=64 gbs=64"), recipe).matrix_gather({n, 0.0}, {n * n, 0.0}).size(), 0u);
 }
 
 // Layers that run several times have one set of weights: one orthogonalisation.

@@ -40,7 +40,7 @@ constexpr std::string_view by_hand =
     "rank 4 0 0 0 0 0 0 0 0 0\n"
     "group dp 0 2 4\n"
     "spec attention core fp16 backward flash1 0 64 128 16 8 4 32 1024.5 2e+20 -1\n"
-    "spec all_reduce - bf16 forward flash2 1 0 0 0 1 0 0 0 4 0\n"
+    "spec all_reduce - bf16 forward flash2 1 0 0 0 1 0 0 0 4 0 beside=copy_engine\n"
     "spec cell forward fp8 forward unfused 1 0 0 0 1 0 0 0 0 -1\n"
     "spec host host tf32 forward flash3 1 3 0 0 1 0 0 0 0 -1\n"
     "chain 0 0r 1o 1ro 3\n"
@@ -57,6 +57,8 @@ TEST(StepGraphText, MeansWhatItSays) {
   EXPECT_EQ(g.multiplicity, (std::vector<std::int64_t>{4, 4}));
   EXPECT_EQ(g.resident[0], (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
   EXPECT_EQ(g.groups[0], (CommGroup{"dp", 0, 2, 4}));
+  EXPECT_EQ(g.specs[0].beside, Mover::none);
+  EXPECT_EQ(g.specs[1].beside, Mover::copy_engine);
   EXPECT_EQ(g.specs[0].kind, OpKind::attention);
   EXPECT_FALSE(g.specs[0].causal);
   EXPECT_EQ(g.specs[0].flops.value, 1024.5);
@@ -112,7 +114,8 @@ TEST(StepGraphText, ComplaintsNameTheLineAndWhatWasFound) {
       {"2e+20 -1", "2e+20", "line 4", "end of line"},
       {"2e+20 -1", "2e+20 -2", "line 4", "-2"},
       {"2e+20 -1", "2e+20 -1 0", "line 4", "0"},
-      {"0 0 0 4 0\n", "0 0 0 4 1\n", "line 5", "group 1"},
+      {"0 0 0 4 0 beside", "0 0 0 4 1 beside", "line 5", "group 1"},
+      {"beside=copy_engine", "beside=pigeons", "line 5", "beside=pigeons"},
       {"unfused 1 0 0", "unfused 1 9 0", "line 6", "chain 9"},
       {"flash3 1 3 0 0", "flash3 1 3 -1 0", "line 7", "chain -1"},
       {"chain 0 0r", "chain 0 2r", "line 8", "2r"},

@@ -97,22 +97,23 @@ Moved gradients(std::int64_t tp, std::int64_t replicas, double parameters) {
 }
 
 // Ring Attention, arXiv 2310.01889, section 3: keys and values of s / cp tokens go to the neighbour cp - 1 times, so that each
-// rank sees those of all s once: an all-gather of 2 b s kv bytes by its volume. Backward they go around once more, with their
-// gradients: twice that. Repeating core attention repeats the forward round.
+// rank sees those of all s once. Backward they go around once more, with their gradients: twice that. Repeating core attention
+// repeats the forward round.
 TEST(ContextParallel, RingPassesKeysAndValuesAroundAndTheirGradientsBack) {
   const auto model = load_model("tiny-llama");
-  const double whole = parameters_of(model), round = m * L * keys_and_values;
+  const double whole = parameters_of(model);
   for (const std::int64_t cp : {2, 4, 8}) {
     const auto cp_text = "cp=" + std::to_string(cp);
+    const double ranks = static_cast<double>(cp), round = m * L * keys_and_values / ranks * (ranks - 1.0);
     const GroupShape group{1, cp};
     for (const std::string how : {":ring", ":ring:unbalanced"}) {
-      const auto forward = Moved{Phase::forward, OpKind::all_gather, group, round};
-      const auto backward = Moved{Phase::backward, OpKind::all_gather, group, 2 * round};
+      const auto forward = Moved{Phase::forward, OpKind::send_receive, group, round};
+      const auto backward = Moved{Phase::backward, OpKind::send_receive, group, 2 * round};
       const auto reduced = gradients(1, cp, whole);
       expect_moved(step(model, cp_text + how + " mb=2 gbs=6", 64), {forward, backward, reduced});
       for (const std::string recompute : {" recompute=full", " recompute=selective"}) {
         expect_moved(step(model, cp_text + how + " mb=2 gbs=6" + recompute, 64),
-                     {forward, backward, reduced, {Phase::recompute, OpKind::all_gather, group, round}});
+                     {forward, backward, reduced, {Phase::recompute, OpKind::send_receive, group, round}});
       }
     }
   }
@@ -263,6 +264,27 @@ TEST(Sharding, HybridGathersInsideAGroupAndReducesBetweenGroups) {
                   {Phase::gradient_reduce, OpKind::reduce_scatter, inside, m * fp32 * n},
                   {Phase::gradient_reduce, OpKind::all_reduce, between, fp32 * n / 4}});
   }
+}
+
+// Distributed Muon, arXiv 2502.16982, section 2.3: with sharded states matrices that parts cut are gathered in 16 bits before the
+// optimizer. Of n elements in 4 parts, matrices of e elements lack 3/4 sum(e^2) / n a rank. tiny-llama has in each layer two of
+// 64 x 64, two of 64 x 16 and three of 64 x 192; the experts of a rank are cut among their own replicas.
+TEST(Sharding, OfMuonGathersMatricesBeforeTheOptimizer) {
+  const auto model = load_model("tiny-llama");
+  const double n = parameters_of(model), squares = L * (2.0 * 4096 * 4096 + 2.0 * 1024 * 1024 + 3.0 * 12288 * 12288);
+  const auto work = plans::step(model, plans::plan("dp=4 zero=1 mb=2 gbs=24"), 64, AttentionKernel::flash2, "bf16-muon");
+  expect_moved(work, {{Phase::gradient_reduce, OpKind::reduce_scatter, {1, 4}, fp32 * n},
+                      {Phase::parameter_gather, OpKind::all_gather, {1, 4}, sixteen_bits * n},
+                      {Phase::optimizer, OpKind::all_gather, {1, 4}, sixteen_bits * squares / n}});
+  const auto mixtral = first_layers("mixtral-8x7b", 2);
+  const auto graph = lower(plans::step(mixtral, plans::plan("dp=8 ep=2 gbs=8 zero=1"), 64, AttentionKernel::flash2, "bf16-muon"),
+                           plans::table(plans::plan("dp=8 ep=2 gbs=8 zero=1")), Grain::op);
+  // Of each layer 4 experts with three matrices of 4096 x 14336, and nothing else.
+  const double expert = 4096.0 * 14336.0, n_experts = 2.0 * 4 * 3 * expert;
+  const auto moved = moved_by(graph, 0);
+  const auto found = moved.find({Phase::optimizer, OpKind::all_gather, {2, 4}});
+  ASSERT_NE(found, moved.end());
+  EXPECT_DOUBLE_EQ(found->second, sixteen_bits * (2.0 * 4 * 3 * expert * expert) / n_experts);
 }
 
 // PaRO, arXiv 2310.06003, table 1: each state over a group of its own, p = 2, g = 4, o = 8 of D = 16. Forward and backward gather

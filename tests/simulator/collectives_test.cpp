@@ -314,6 +314,20 @@ TEST(Collectives, SendsPayOneLatencyAndTheLink) {
             h.seconds(OpKind::send_receive, MiB, across));
 }
 
+// In a ring each member sends to the next. Of 4 members in each of two domains one sends to the other domain, as one rank of a
+// pair does, though the group has four NICs there.
+TEST(Collectives, ANeighboursSendHasOneMembersPartOfTheNetwork) {
+  const Case h = h100s(16);
+  const double pair = h.seconds(OpKind::send_receive, huge_bytes, h.topology.pair(0, 8));
+  const GroupLinks ring = h.topology.group(0, 2, 8);
+  ASSERT_EQ(ring.per_domain, 4);
+  EXPECT_NEAR(h.seconds(OpKind::send_receive, huge_bytes, ring) / pair, 1.0, 1e-6);
+  EXPECT_NEAR(h.seconds(OpKind::send_receive, huge_bytes, h.topology.group(0, 1, 4)) /
+                  h.seconds(OpKind::send_receive, huge_bytes, h.topology.pair(0, 1)),
+              1.0,
+              1e-6);
+}
+
 double bus_bandwidth(const Case& c, std::int64_t size, double bytes) {
   const double p = static_cast<double>(size);
   const double t = c.seconds(OpKind::all_reduce, bytes, c.topology.group(0, 1, size));

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -510,6 +512,37 @@ TEST(KernelCosts, SayWhereTheyRest) {
             simulator::Origin::fitted);
   EXPECT_EQ(kernel_time(gemm(512, 512, 512), Curves::load(h100())).origin,
             simulator::Origin::roofline);
+}
+
+// A GEMM in parts of its rows (overlap=tensor): where each part fills whole waves of whole tiles they take as long as the whole;
+// else no less. Ten SMs: 10 x 10 tiles a part are ten waves.
+TEST(GemmCost, PartsOfRowsTakeNoLessThanTheWhole) {
+  const Curves flat = ten_sms();
+  const auto in_parts = [](const Curves& curves, std::int64_t parts, OpSpec op) {
+    op.m /= parts;
+    return static_cast<double>(parts) * kernel_time(op, curves).time.value;
+  };
+  for (const std::int64_t parts : {2, 4, 8}) {
+    const OpSpec whole = gemm(parts * 1280, 1280, 4096);
+    EXPECT_DOUBLE_EQ(in_parts(flat, parts, whole), kernel_time(whole, flat).time.value);
+    // 5 x 5 tiles a part in 3 waves of 10, of 2.5 that are full.
+    const OpSpec uneven = gemm(parts * 640, 640, 4096);
+    const double tiles = 25.0 * static_cast<double>(parts);
+    EXPECT_DOUBLE_EQ(in_parts(flat, parts, uneven) / kernel_time(uneven, flat).time.value,
+                     static_cast<double>(parts) * 3.0 / std::ceil(tiles / 10.0));
+  }
+  for (const core::Gpu& gpu : all_gpus()) {
+    const Curves curves = Curves::load(gpu);
+    for (const std::int64_t parts : {2, 4, 8}) {
+      for (const std::int64_t rows : {1024, 4096, 8192}) {
+        for (const std::int64_t width : {1024, 4096, 16384}) {
+          const OpSpec whole = gemm(rows, width, 4096);
+          EXPECT_GE(in_parts(curves, parts, whole), kernel_time(whole, curves).time.value)
+              << gpu.arch << " " << rows << " x " << width << " in " << parts;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -114,10 +114,12 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   const double tokens = context.tokens(), a = context.recipe->activation_bytes;
   const double whole = a * tokens * static_cast<double>(model.hidden);
   const double scores = unfused_scores(s.core, context);
-  body.forward_transient = std::max(body.forward_transient, Bytes{whole + scores});
+  const double exchanged = exchange_buffers(s.core, context, Direction::forward);
+  const double exchanged_backward = exchange_buffers(s.core, context, Direction::backward);
+  body.forward_transient = std::max(body.forward_transient, Bytes{whole + scores + exchanged});
   body.backward_transient =
-      std::max(body.backward_transient,
-               Bytes{2.0 * scores + a * tokens * static_cast<double>(s.in()) + (context.tp > 1 ? 2.0 : 1.0) * whole});
+      std::max(body.backward_transient, Bytes{2.0 * scores + exchanged_backward + a * tokens * static_cast<double>(s.in()) +
+                                              (context.tp > 1 ? 2.0 : 1.0) * whole});
 }
 
 // Scores and weighted values, 2 heads head_dim each for a key that a query meets: of its window, of its chunk (whole, or

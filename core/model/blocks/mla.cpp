@@ -134,6 +134,7 @@ CoreAttention indexer_of(const Shape& s) {
   indexer.heads = s.index_heads;
   indexer.qk_dim = s.index_dim;
   indexer.v_dim = 1;
+  indexer.sums_values = false;
   return indexer;
 }
 
@@ -236,10 +237,13 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   const double scores = unfused_scores(s.core, context);
   // The indexer's scores of one micro-batch live until keys are chosen.
   const double indexer = s.index_heads > 0 ? choosing_bytes(s, context) / 2.0 : 0.0;
-  body.forward_transient = std::max(body.forward_transient, Bytes{s.whole + scores + indexer});
-  body.backward_transient = std::max(
-      body.backward_transient, Bytes{2.0 * scores + indexer + s.a * s.tokens * (s.core.q_width() + s.core.kv_width()) +
-                                     (context.tp > 1 ? 2.0 : 1.0) * s.whole});
+  const double exchanged = exchange_buffers(s.core, context, Direction::forward);
+  const double exchanged_backward = exchange_buffers(s.core, context, Direction::backward);
+  body.forward_transient = std::max(body.forward_transient, Bytes{s.whole + scores + indexer + exchanged});
+  body.backward_transient = std::max(body.backward_transient,
+                                     Bytes{2.0 * scores + indexer + exchanged_backward +
+                                           s.a * s.tokens * (s.core.q_width() + s.core.kv_width()) +
+                                           (context.tp > 1 ? 2.0 : 1.0) * s.whole});
 }
 
 // Scores of nope_dim + rope_dim and values of v_dim over the keys that a query meets; the indexer's over all keys.

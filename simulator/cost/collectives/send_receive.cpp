@@ -1,5 +1,7 @@
 // Point to point: alpha + n / B over the link between two ranks. One message drives one NIC with
-// few queues, so that it reaches less of the NIC than a collective does.
+// few queues, so that it reaches less of the NIC than a collective does. In a group of more than two, each
+// member sends to the next: where neighbours are in different domains, the message has one member's part
+// of what the group has between domains.
 
 #include "simulator/cost/protocols.h"
 
@@ -13,8 +15,8 @@ std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, co
   const Origin origin = curves.origin_of("collectives");
   if (links.domains > 1) {
     const core::Seconds hop = low_latency.inter_hop(links, low_latency.ring_network);
-    return Cost{base + hop + op.bytes / (links.inter * curves.at("collectives.send.nic_efficiency")),
-                origin};
+    const core::BytesPerSecond of_one = links.inter * (1.0 / static_cast<double>(links.per_domain));
+    return Cost{base + hop + op.bytes / (of_one * curves.at("collectives.send.nic_efficiency")), origin};
   }
   const double efficiency = curves.at(links.intra_nvlink ? "collectives.send.nvlink_efficiency"
                                                          : "collectives.pcie.efficiency");
