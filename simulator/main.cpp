@@ -1,4 +1,4 @@
-// simulate: one plan in depth.
+// simulate: one plan in depth; `simulate check`: predictions held against measured runs.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -7,10 +7,12 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/io/document.h"
 #include "planner/advice.h"
+#include "simulator/check_main.h"
 #include "simulator/cli.h"
 #include "simulator/plan_flags.h"
 #include "simulator/report.h"
@@ -210,9 +212,13 @@ std::vector<std::string> flags_of(const CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "check") {
+    return simulator::guarded("simulate", [&] { return check_main(argc - 1, argv + 1); });
+  }
   Options options;
   CLI::App app{"Simulates one parallel plan of a training step: time, memory by stage, and why."};
   app.set_version_flag("--version", std::string(simulator::version()));
+  app.footer("simulate check FILE.csv... holds predictions against measured runs: simulate check --help");
   auto& r = options.request;
   app.add_option("--model", r.model, "shipped name or path to a Hugging Face config.json")->capture_default_str();
   app.add_option("--gpus", r.gpus, "number of GPUs")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));

@@ -1,0 +1,130 @@
+#include "simulator/check/software.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "core/error.h"
+#include "simulator/cost/cost.h"
+
+namespace simulator {
+
+namespace {
+
+using core::AttentionKernel;
+using core::MeasuredRun;
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Year and month of a release as months since year 0: "(2025-10-08)" anywhere in its name, or
+// "NeMo 25.09".
+std::optional<int> month_of(std::string_view release) {
+  const auto number = [](std::string_view text) {
+    int value = -1;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    return read.ec == std::errc() && read.ptr == text.data() + text.size() ? value : -1;
+  };
+  for (std::size_t i = 0; i + 7 <= release.size(); ++i) {
+    const int year = number(release.substr(i, 4)), month = number(release.substr(i + 5, 2));
+    if (release[i + 4] == '-' && year >= 2000 && month >= 1 && month <= 12)
+      return 12 * year + month;
+  }
+  if (release.starts_with("NeMo ") && release.size() >= 10) {
+    const int year = number(release.substr(5, 2)), month = number(release.substr(8, 2));
+    if (year >= 0 && month >= 1 && month <= 12) return 12 * (2000 + year) + month;
+  }
+  return std::nullopt;
+}
+
+// Transformer Engine 2 came with the containers of 2025; Megatron-LM keeps the output layer's since
+// August 2025 (data/frameworks/megatron.json).
+constexpr int transformer_engine_2 = 12 * 2025 + 1, output_placeholders = 12 * 2025 + 8;
+
+void take_placeholders(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
+  if (framework.layer_gradient_placeholders == 0.0) return;
+  const auto month = month_of(run.release);
+  const bool old = run.year.value_or(2026) < 2025 || run.iteration_time_ms.has_value();
+  if (!month && !old) notes.assume("tensors in place of gradients as in the newest Megatron-LM");
+  const bool local = run.transformer_impl == "local" || !run.gradient_fusion.value_or(true);
+  if (old || local || month.value_or(output_placeholders) < transformer_engine_2)
+    framework.layer_gradient_placeholders = 0.0;
+  if (old || !run.gradient_fusion.value_or(true) ||
+      month.value_or(output_placeholders) < output_placeholders)
+    framework.output_gradient_placeholders = 0.0;
+}
+
+AttentionKernel best_of(AttentionKernel wanted, const core::Gpu& gpu) {
+  return attention_available(wanted, gpu.arch) ? wanted : best_attention(gpu.arch);
+}
+
+// MosaicML's llm-foundry takes FlashAttention 2 from its version 0.3 on.
+AttentionKernel flash_of(const MeasuredRun& run, const core::Gpu& gpu, Notes& notes) {
+  if (run.attention_impl == "FA3") return best_of(AttentionKernel::flash3, gpu);
+  if (contains(run.release, "llm-foundry v0.0")) {
+    notes.assume("FlashAttention 1, the flash-attn of llm-foundry before 0.3");
+    return best_of(AttentionKernel::flash1, gpu);
+  }
+  return best_of(AttentionKernel::flash2, gpu);
+}
+
+}  // namespace
+
+std::string_view name_of(Stack stack) {
+  switch (stack) {
+    case Stack::megatron:
+      return "megatron";
+    case Stack::fsdp:
+      return "fsdp";
+    case Stack::deepspeed:
+      return "deepspeed";
+  }
+  CORE_ASSERT(false);
+}
+
+Stack stack_of(const MeasuredRun& run) {
+  const std::string& name = run.framework;
+  if (contains(name, "FSDP") || contains(name, "torchtitan")) return Stack::fsdp;
+  const bool zero =
+      run.zero_stage_or_fsdp.starts_with("zero2") || run.zero_stage_or_fsdp.starts_with("zero3");
+  if (zero && contains(name, "DeepSpeed")) return Stack::deepspeed;
+  return Stack::megatron;
+}
+
+bool overlaps_by_default(const MeasuredRun& run) {
+  if (stack_of(run) != Stack::megatron) return true;
+  return run.year.value_or(2021) > 2022;
+}
+
+core::Framework framework_of(const MeasuredRun& run, std::string_view name, Notes& notes) {
+  core::Framework framework = core::load_framework(name);
+  if (run.padded_vocab) framework.vocab_multiple = 1;
+  take_placeholders(run, framework, notes);
+  return framework;
+}
+
+AttentionKernel attention_of(const MeasuredRun& run, const core::Gpu& gpu, Notes& notes) {
+  const std::string& backend = run.attention_backend;
+  if (backend == "unfused") return AttentionKernel::unfused;
+  if (backend.empty() && run.iteration_time_ms) {
+    notes.assume("unfused attention, as Megatron-DeepSpeed of 2022 has it");
+    return AttentionKernel::unfused;
+  }
+  if (backend == "flash") return flash_of(run, gpu, notes);
+  if (backend == "sdpa" || backend == "flex") {
+    notes.assume(fmt::format("{} runs at the rate of FlashAttention 2", backend));
+    return best_of(AttentionKernel::flash2, gpu);
+  }
+  if (!backend.empty() && backend != "auto" && backend != "fused-cudnn") {
+    throw core::InputError(fmt::format("attention_backend {}: not known", backend));
+  }
+  const auto best = best_attention(gpu.arch);
+  notes.assume(fmt::format("attention {} runs at the rate of {}",
+                           backend.empty() ? "that is not stated" : backend,
+                           core::name_of(best)));
+  return best;
+}
+
+}  // namespace simulator
