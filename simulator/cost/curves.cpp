@@ -13,11 +13,12 @@ namespace simulator {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> sections = {"gemm",
+constexpr std::array<std::string_view, 10> sections = {"gemm",
                                                       "attention",
                                                       "memory_bound",
                                                       "optimizer",
                                                       "scan",
+                                                      "sustained",
                                                       "host",
                                                       "launch",
                                                       "overlap",
@@ -147,7 +148,7 @@ void Curves::add(const core::Document& document, bool overrides) {
     } else {
       member.complain(
           "no such section here: title, sections, gemm, attention, memory_bound, "
-          "optimizer, scan, host, launch, overlap or collectives");
+          "optimizer, scan, sustained, host, launch, overlap or collectives");
     }
   }
 }

@@ -25,6 +25,13 @@ Interference interference_of(core::Mover mover, const Curves& curves) {
   CORE_ASSERT(false);
 }
 
+// Kernels that the tensor cores limit run slower all through a step than one by one: the GPU lowers its clock to stay within its
+// power limit.
+double held_back(OpKind kind, const Curves& curves) {
+  const bool computes = kind == OpKind::gemm || kind == OpKind::attention || kind == OpKind::scan;
+  return computes ? 1.0 / curves.find("sustained.rate").value_or(1.0) : 1.0;
+}
+
 constexpr std::uint32_t mark_shift = 30, expert_mark = 3, spec_mask = chain_host_mark - 1;
 
 }  // namespace
@@ -48,7 +55,7 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
     // GPUs differ in how fast their kernels run, not in what their hosts do.
     const double slowest = is_copy(spec.kind) || spec.kind == OpKind::host_optimizer ? 1.0 : machine.slowest;
     const double slowed = 1.0 + interference_of(spec.beside, machine.curves).compute_slowdown;
-    price = {core::to_sim_time(slowest * slowed * cost.time + gap), cost.origin, {}};
+    price = {core::to_sim_time(slowest * slowed * held_back(spec.kind, machine.curves) * cost.time + gap), cost.origin, {}};
   }
   return price;
 }

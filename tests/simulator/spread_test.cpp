@@ -40,6 +40,17 @@ TEST(Spread, SlowsKernelsAlone) {
     return core::to_seconds(simulator::price_of(gemm, {}, bench.machine()).duration).value - gap.value;
   };
   EXPECT_NEAR(time(slow) / time(mean), simulator::slowest_of(1024), 1e-6);
+  // In a step tensor cores run at the rate that the power limit lets them hold; other kernels are not held back.
+  const auto work = [&](const core::OpSpec& spec) {
+    return simulator::price_of(spec, {}, mean.machine()).duration - core::to_sim_time(core::Seconds{mean.curves().at("launch.kernel_gap_us") * 1e-6});
+  };
+  const double rate = mean.curves().at("sustained.rate");
+  EXPECT_LT(rate, 1.0);
+  EXPECT_NEAR(static_cast<double>(work(gemm)), simulator::kernel_time(gemm, mean.curves()).time.value / rate * 1e12, 2.0);
+  core::OpSpec norm;
+  norm.kind = core::OpKind::memory_bound;
+  norm.bytes = core::Bytes{1e9};
+  EXPECT_NEAR(static_cast<double>(work(norm)), simulator::kernel_time(norm, mean.curves()).time.value * 1e12, 2.0);
   core::OpSpec reduce;
   reduce.kind = core::OpKind::all_reduce;
   reduce.bytes = core::Bytes{1e8};
