@@ -371,13 +371,14 @@ class UnitSearch {
         ++result_.pruned;
         continue;
       }
-      worker_.pricer.cell_times(c.plan, worker_.times);
+      worker_.pricer.cell_times(c.plan, worker_.times, simulator::Pricer::Pairs::alone);
       const auto bound = std::max(c.bound, table_bound(c));
       if (prunes(bound)) {
         ++result_.pruned;
         continue;
       }
       ++result_.evaluated;
+      if (core::find_schedule(c.plan.schedule)->pairs) worker_.pricer.cell_times(c.plan, worker_.times);
       const Ranked ranked{c.plan, makespan(c) + overhead(setting_, c.plan), unit_.number, c.order};
       CORE_ASSERT(ranked.time >= bound);
       best_.add(ranked);

@@ -63,14 +63,15 @@ class Bench {
   double slowest_;
 };
 
-// Time of a part of a body, of the kernels in it, and of the all-to-alls of experts in it.
+// Time of a part of a body, the same when data-parallel collectives slow all its kernels; of the kernels in it, and of the
+// all-to-alls of experts in it.
 struct PartTime {
-  core::SimTime time = 0, kernels = 0, experts = 0;
+  core::SimTime time = 0, slowed = 0, kernels = 0, experts = 0;
   PartTime& operator+=(const PartTime& o) {
-    time += o.time, kernels += o.kernels, experts += o.experts;
+    time += o.time, slowed += o.slowed, kernels += o.kernels, experts += o.experts;
     return *this;
   }
-  PartTime operator*(std::int64_t n) const { return {n * time, n * kernels, n * experts}; }
+  PartTime operator*(std::int64_t n) const { return {n * time, n * slowed, n * kernels, n * experts}; }
 };
 using PartTimes = std::array<PartTime, 4>;  // by core::Part
 
@@ -89,7 +90,7 @@ using BodyModes = std::array<BodyPrice, recompute_modes>;  // by Recompute
 // Operations of bodies with their durations, for the time of overlapped pairs; by BodyPrice::chain.
 struct PricedChain {
   std::vector<core::ChainOp> ops;
-  std::vector<core::SimTime> durations;
+  std::vector<core::SimTime> durations, slowed;  // alone on the GPU, and with kernels slowed
 };
 struct PairChains {
   std::vector<std::array<PricedChain, 4>> bodies;  // by core::Part
@@ -128,8 +129,9 @@ class Pricer {
   void resident_memory(const core::ParallelPlan& plan, std::vector<RankMemory>& out);
   void short_lived_memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out);
 
-  // `pairs`: no leaves out what overlapped pairs take, which lower_bound does not read; least gives each a lower bound.
-  enum class Pairs : std::uint8_t { yes, no, least };
+  // `pairs`: no leaves out what overlapped pairs take, which lower_bound does not read; least gives each a lower bound; alone
+  // leaves out how collectives beside them slow them, which bounds do not read.
+  enum class Pairs : std::uint8_t { yes, no, least, alone };
   void cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pairs = Pairs::yes);
 
   // Lower bounds that hold for every schedule, layout and sharding traffic of a plan's degrees, micro-batch and recompute: the
@@ -224,7 +226,7 @@ class Pricer {
   core::SimTime offload_time(const core::Body& body, core::Part part);
   void append(const core::BodyOp& op, const std::vector<core::CommGroup>& groups, PricedChain& out);
   core::SimTime op_time(const core::OpSpec& spec, const core::CommGroup* group);
-  void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out);
+  void price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, bool alone, CellTimes& out);
   void bound_pairs(const core::ParallelPlan& plan, CellTimes& out) const;
   CommTimes times_of(const core::StateOps& ops);
   core::SimTime state_time(const core::StateOp& op);
@@ -249,6 +251,18 @@ class Pricer {
   std::map<std::tuple<std::int64_t, std::int64_t, double>, core::SimTime> send_times_;
   PricedChain chain_;                      // of the body that is priced
   std::vector<core::ChainOp> chain_part_;  // of chain_
+  // What the stages that are laid out depend on.
+  struct Laid {
+    const PricedBodies* bodies = nullptr;
+    std::int64_t pp = 0, vpp = 0;
+    core::Layout layout = core::Layout::even;
+    std::vector<std::int64_t> layers;
+    core::Recompute recompute = core::Recompute::none;
+    std::int64_t recompute_layers = 0;
+    bool tied = false;
+    bool operator==(const Laid&) const = default;
+  };
+  Laid laid_;
   std::vector<Stage> stages_;
   // Stages of the same bodies are alike: of each stage which, then of each of those the first stage and the times of its parts.
   std::vector<std::uint32_t> like_;

@@ -266,8 +266,20 @@ SimTime pair_time(const std::vector<core::ChainOp>& forward,
   return std::max({queues.compute, forward_lane.end(), backward_lane.end()});
 }
 
-double kernel_share(SimTime kernels, SimTime time) {
-  return time > 0 ? static_cast<double>(kernels) / static_cast<double>(time) : 1.0;
+namespace {
+
+// Where kernels are not slowed, by how much they are lengthened to see which of them count.
+double lengthening(const Slowdown& slowdown) { return slowdown.compute > 0.0 ? slowdown.compute : 0.1; }
+
+}  // namespace
+
+SimTime slowed_kernel(SimTime alone, const Slowdown& slowdown) {
+  return static_cast<SimTime>(std::llround(static_cast<double>(alone) * (1.0 + lengthening(slowdown))));
+}
+
+double kernel_share(SimTime time, SimTime slowed, const Slowdown& slowdown) {
+  if (time <= 0) return 1.0;
+  return std::clamp(static_cast<double>(slowed - time) / (lengthening(slowdown) * static_cast<double>(time)), 0.0, 1.0);
 }
 
 Slowdown slowdown_of(const Curves& curves) {
@@ -335,7 +347,7 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
     if (kind != OpKind::cell && kind != OpKind::host) prices[i] = price_of(graph.specs[i], graph.groups, machine);
   }
   auto durations = durations_of(prices);
-  const auto experts = contention_of(graph, machine.curves).experts;
+  const auto [data, experts] = contention_of(graph, machine.curves);
   // What copies outlast the chains beside them; then waits for the host, whose chains may end with such a wait.
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const auto& spec = graph.specs[i];
@@ -352,20 +364,19 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
     prices[i].duration = durations[i] = std::max<SimTime>(0, spec.m * host - gpu);
     prices[i].kernel_share = 0.0;
   }
+  auto slowed = durations;
+  for (std::size_t i = 0; i < prices.size(); ++i) {
+    if (graph.specs[i].group < 0 && !is_wait(graph.specs[i])) slowed[i] = slowed_kernel(durations[i], data);
+  }
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const auto& spec = graph.specs[i];
     if (spec.kind != OpKind::cell) continue;
-    SimTime kernels = 0;
     std::vector<core::ChainOp> all;
     for (const auto chain : core::StepGraph::chains_of(spec)) {
       all.insert(all.end(), graph.chains[chain].begin(), graph.chains[chain].end());
     }
-    for (const auto& op : all) {
-      const auto& part = graph.specs[op.spec];
-      if (part.group < 0 && !is_wait(part)) kernels += durations[op.spec];
-    }
     const auto time = cell_time(graph, spec, durations, experts);
-    prices[i] = {time, chain_origin(all, prices), {}, kernel_share(kernels, time)};
+    prices[i] = {time, chain_origin(all, prices), {}, kernel_share(time, cell_time(graph, spec, slowed, experts), data)};
   }
   return prices;
 }

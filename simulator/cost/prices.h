@@ -55,8 +55,11 @@ core::SimTime pair_time(const std::vector<core::ChainOp>& forward,
 core::SimTime cell_time(const core::StepGraph& graph, const core::OpSpec& cell, const std::vector<core::SimTime>& durations,
                         const Slowdown& experts);
 
-// Share of a chain's time in which its kernels run; waiting for the host is none. 1 where it takes no time.
-double kernel_share(core::SimTime kernels, core::SimTime time);
+// How long kernels take while data-parallel collectives slow them from start to end.
+core::SimTime slowed_kernel(core::SimTime alone, const Slowdown& slowdown);
+// Share of a chain's time in which kernels that slow down make it longer, from what it takes (`slowed`) when all of them are slowed
+// so: what is waited for longer than for a kernel, as an exchange of keys beside it or the host, is none. 1 where it takes no time.
+double kernel_share(core::SimTime time, core::SimTime slowed, const Slowdown& slowdown);
 
 // Prices of all specs of a graph, alone on the machine.
 std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machine, const core::Framework& framework);

@@ -96,6 +96,7 @@ void Pricer::append(const core::BodyOp& op, const std::vector<core::CommGroup>& 
   out.ops.push_back({index | mark_of(op.scope), op.recompute, op.overlaps_next});
   const auto* group = op.scope == core::Scope::none ? nullptr : &groups[static_cast<std::size_t>(op.scope) - 1];
   out.durations.push_back(op_time(op.spec, group));
+  out.slowed.push_back(group == nullptr ? slowed_kernel(out.durations.back(), slowdown_) : out.durations.back());
 }
 
 PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::ParallelPlan& plan) {
@@ -103,7 +104,7 @@ PricedChain Pricer::price_chain(const core::Body& body, Part part, const core::P
   PricedChain out;
   const auto ops = core::ops_of(body, part);
   out.ops.reserve(ops.size());
-  out.durations.reserve(ops.size());
+  out.durations.reserve(ops.size()), out.slowed.reserve(ops.size());
   for (const auto* op : ops) append(*op, groups, out);
   return out;
 }
@@ -129,10 +130,12 @@ PartTimes Pricer::part_times(const core::Body& body, const core::Framework& fram
     }
     const auto gpu = chain_time(chain_part_, chain_.durations, slowdown);
     time.time = std::max({gpu, static_cast<SimTime>(chain_part_.size()) * host, offload_time(body, part)});
+    // The waits for the host and for a copy follow the kernels.
+    time.slowed = chain_time(chain_part_, chain_.slowed, slowdown) + time.time - gpu;
     out[index_of(part)] = time;
   };
   const auto price_all = [&](const std::vector<core::BodyOp>& ops) {
-    chain_.ops.clear(), chain_.durations.clear();
+    chain_.ops.clear(), chain_.durations.clear(), chain_.slowed.clear();
     for (const auto& op : ops) append(op, groups, chain_);
   };
   if (forward != nullptr) {
@@ -170,7 +173,7 @@ BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework
 
 void Pricer::forget_bodies() {
   constexpr std::size_t most = 30'000, most_chains = 400;  // of the order of 100 MB, and of 20 MB
-  if (bodies_.size() >= most) bodies_.clear(), with_chains_.clear();
+  if (bodies_.size() >= most) bodies_.clear(), with_chains_.clear(), laid_ = {};
   if (with_chains_.size() < most_chains) return;
   for (auto* bodies : with_chains_) bodies->chains.reset();
   with_chains_.clear();
@@ -267,10 +270,14 @@ void Pricer::price_mode(const core::ParallelPlan& plan, Recompute mode, const Bo
 }
 
 void Pricer::lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies) {
+  const bool tied = core::tied_copy(setting_.model, plan, schedule_of(plan).placement);
+  Laid laid{&bodies, plan.pp, plan.vpp, plan.layout, plan.layers, plan.recompute, plan.recompute_layers, tied};
+  if (laid == laid_) return;
+  laid_ = std::move(laid);
   const auto layers = core::layers_of_stages(plan, setting_.model.layers());
   stages_.resize(static_cast<std::size_t>(plan.stages()));
   output_ = bodies.output;
-  if (core::tied_copy(setting_.model, plan, schedule_of(plan).placement)) output_.elements.dense += bodies.output_table;
+  if (tied) output_.elements.dense += bodies.output_table;
   std::size_t layer = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     auto& stage = stages_[s];

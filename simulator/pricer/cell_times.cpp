@@ -91,7 +91,7 @@ RangePrice sum_of(const std::vector<const BodyPrice*>& bodies, core::BodyRange r
 }  // namespace
 
 Piece Pricer::piece_of(const PartTime& time) const {
-  return {time.time, overlap_rates(slowdown_, kernel_share(time.kernels, time.time)), {}, {}};
+  return {time.time, overlap_rates(slowdown_, kernel_share(time.time, time.slowed, slowdown_)), {}, {}};
 }
 
 namespace {
@@ -270,8 +270,8 @@ void Pricer::cell_times(const core::ParallelPlan& plan, CellTimes& out, Pairs pa
   }
   out.pairs.clear();
   if (!schedule.pairs || out.sharded || pairs == Pairs::no) return;
-  if (pairs == Pairs::yes) price_pairs(plan, priced_bodies, out);
-  else bound_pairs(plan, out);
+  if (pairs == Pairs::least) bound_pairs(plan, out);
+  else price_pairs(plan, priced_bodies, pairs == Pairs::alone, out);
 }
 
 }  // namespace simulator

@@ -12,7 +12,7 @@ using core::Recompute;
 using core::SimTime;
 
 // Forward and backward of each two stages that can meet on a rank, operation by operation.
-void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, CellTimes& out) {
+void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, bool alone, CellTimes& out) {
   const auto experts = experts_slowdown(plan.dispatch, bench_.curves());
   if (!bodies.chains) {
     bodies.chains = std::make_unique<PairChains>();
@@ -29,6 +29,7 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
           const auto wait = end - chain_time(chain.ops, chain.durations, experts);
           chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()) | chain_host_mark, false, false});
           chain.durations.push_back(std::max<SimTime>(0, wait));
+          chain.slowed.push_back(chain.durations.back());
         };
         if (const auto copy = offload_time(body, part); copy > 0) wait_until(copy);
         if (launches > 0) wait_until(launches);
@@ -57,6 +58,7 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
         all.ops.push_back(op);
       }
       all.durations.insert(all.durations.end(), chain.durations.begin(), chain.durations.end());
+      all.slowed.insert(all.slowed.end(), chain.slowed.begin(), chain.slowed.end());
     }
     return all;
   };
@@ -73,10 +75,10 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, C
   const auto price_pair = [&](std::size_t i, std::size_t j) {
     if (known[i * likes + j]) return;
     known[i * likes + j] = true;
-    const auto kernels = like_times_[i][index_of(Part::forward)].kernels + like_times_[j][index_of(backward)].kernels;
-    const PartTime time{
-        pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations, experts), kernels, 0};
-    out.pairs[i * likes + j] = piece_of(time);
+    PartTime both;
+    both.time = pair_time(forwards[i].ops, backwards[j].ops, forwards[i].durations, backwards[j].durations, experts);
+    both.slowed = alone ? both.time : pair_time(forwards[i].ops, backwards[j].ops, forwards[i].slowed, backwards[j].slowed, experts);
+    out.pairs[i * likes + j] = piece_of(both);
   };
   for (std::int64_t r = 0; r < plan.pp; ++r) {
     const auto mine = core::model_stages_of_rank(schedule.placement, plan.pp, plan.stages(), r);

@@ -48,4 +48,18 @@ TEST(Chain, APairSlowsKernelsAndAllToAlls) {
   EXPECT_NEAR(static_cast<double>(time(Slowdown{0.5, 0.5})), 135'000 + 30'000, 50);  // rates are whole 4096ths
 }
 
+// A kernel of 30 beside an exchange of 100 that the next waits for makes the chain no longer when it is slowed; the other, of 100, does.
+TEST(Chain, KernelsThatAreWaitedForMakeAChainLonger) {
+  const Slowdown slowdown{0.2, 0.0};
+  const std::vector<ChainOp> chain = {op(0, Stream::context, overlaps), op(1), op(2)};
+  const std::vector<SimTime> alone = {100'000, 30'000, 100'000};
+  auto slowed = alone;
+  for (const auto kernel : {1, 2}) slowed[kernel] = simulator::slowed_kernel(alone[kernel], slowdown);
+  EXPECT_EQ(slowed[1], 36'000);
+  const auto time = chain_time(chain, alone, {}), longer = chain_time(chain, slowed, {});
+  EXPECT_EQ(time, 200'000);
+  EXPECT_EQ(longer, 220'000);
+  EXPECT_DOUBLE_EQ(simulator::kernel_share(time, longer, slowdown), 0.5);
+}
+
 }  // namespace
