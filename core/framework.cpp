@@ -61,6 +61,37 @@ TensorParts read_tensor_parts(const Document& parts, Figures::Sources& sources) 
   return t;
 }
 
+Launches read_launches(const Document& document, Figures::Sources& sources) {
+  document.reject_unknown({"gemm", "input_gradient", "weight_gradient", "unfused_attention", "flash_attention", "norm",
+                           "activation", "residual", "rope", "other", "collective", "recompute"});
+  constexpr std::int64_t most = 1000;
+  Figures::Sources own;
+  Figures figures(document, own);
+  Launches l;
+  l.gemm = figures.count("gemm", 1, most);
+  l.input_gradient = figures.count("input_gradient", 1, most);
+  l.weight_gradient = figures.count("weight_gradient", 1, most);
+  l.collective = figures.count("collective", 0, most);
+  l.recompute = figures.count("recompute", 0, most);
+  const auto read_pass = [&](std::string_view key, Launches::Pass& pass) {
+    const Document& both = document.at(key);
+    both.reject_unknown({"forward", "backward"});
+    Figures::Sources of_both;
+    Figures counts(both, of_both);
+    pass = {counts.count("forward", 1, most), counts.count("backward", 1, most)};
+    for (auto& [figure, source] : of_both) own.emplace_back(std::string(key) + "." + figure, source);
+  };
+  read_pass("unfused_attention", l.unfused_attention);
+  read_pass("flash_attention", l.flash_attention);
+  read_pass("norm", l.norm);
+  read_pass("activation", l.activation);
+  read_pass("residual", l.residual);
+  read_pass("rope", l.rope);
+  read_pass("other", l.other);
+  for (auto& [figure, source] : own) sources.emplace_back("launches." + figure, source);
+  return l;
+}
+
 }  // namespace
 
 Framework load_framework(std::string_view name) {
@@ -68,8 +99,8 @@ Framework load_framework(std::string_view name) {
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
                            "layer_gradient_placeholders", "output_gradient_placeholders", "context_GiB", "workspace_MiB",
-                           "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation",
-                           "host_us_per_kernel", "host_us_per_kernel_graphs", "host_memory_factor", "step_overhead_ms"});
+                           "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
+                           "host_us_per_launch", "host_us_per_launch_graphs", "host_memory_factor", "step_overhead_ms"});
   Figures::Sources sources;
   Figures figures(document, sources);
   Framework f;
@@ -93,8 +124,9 @@ Framework load_framework(std::string_view name) {
   f.communicator = gibibytes(figures.not_negative("communicator_GiB"));
   f.allocation_unit = Bytes{figures.positive("allocation_unit_B")};
   f.fragmentation = figures.not_negative("fragmentation");
-  f.host_per_kernel = Seconds{figures.not_negative("host_us_per_kernel") * 1e-6};
-  f.host_per_kernel_graphs = Seconds{figures.not_negative("host_us_per_kernel_graphs") * 1e-6};
+  f.launches = read_launches(document.at("launches"), sources);
+  f.host_per_launch = Seconds{figures.not_negative("host_us_per_launch") * 1e-6};
+  f.host_per_launch_graphs = Seconds{figures.not_negative("host_us_per_launch_graphs") * 1e-6};
   f.host_memory_factor = figures.positive("host_memory_factor");
   f.step_overhead = Seconds{figures.not_negative("step_overhead_ms") * 1e-3};
   for (const auto& [key, figure] : sources) {

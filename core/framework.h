@@ -33,6 +33,21 @@ struct TensorParts {
   std::int64_t scatter_parts = 0;
 };
 
+// Launches that an operation of a kind stands for in a framework whose kernels are more, and smaller, than those that are priced:
+// bias additions, transposes, gradients added to their sum, masks. What the host does for each takes time, whatever the kernel does.
+struct Launches {
+  struct Pass {
+    std::int64_t forward = 1, backward = 1;
+  };
+  std::int64_t gemm = 1;             // a GEMM of the forward pass, with its bias where that is not added elsewhere
+  std::int64_t input_gradient = 1;
+  std::int64_t weight_gradient = 1;  // with the gradient of the bias, and both added to their sums
+  Pass unfused_attention, flash_attention;  // with what splits and joins queries, keys and values
+  Pass norm, activation, residual, rope, other;
+  std::int64_t collective = 1;
+  std::int64_t recompute = 0;        // bookkeeping of a body that runs its forward again, random states above all
+};
+
 // What a training framework adds to the bare arithmetic, as in data/frameworks/NAME.json. Every figure has its source
 // there.
 struct Framework {
@@ -57,15 +72,16 @@ struct Framework {
   Bytes communicator;                  // a communicator's buffers, for each group a rank is in
   Bytes allocation_unit;               // large blocks are rounded up to this
   double fragmentation = 0;            // share of short-lived memory lost between blocks
-  Seconds host_per_kernel;             // host time to launch a kernel; the step is no faster than the host
-  Seconds host_per_kernel_graphs;      // the same for kernels inside a CUDA graph
+  Launches launches;
+  Seconds host_per_launch;             // host time of a launch; the step is no faster than the host
+  Seconds host_per_launch_graphs;      // the same for kernels inside a CUDA graph
   double host_memory_factor = 1;       // host memory over what is offloaded: pinned buffers, copies, the processes themselves
   Seconds step_overhead;               // once a step: data, logging, gradient scaling
   std::vector<std::pair<std::string, std::string>> sources;
 
   const LossFigures& loss(Loss kind) const { return losses[static_cast<std::size_t>(kind)]; }
   Seconds host(CudaGraphs graphs) const {
-    return graphs == CudaGraphs::layers ? host_per_kernel_graphs : host_per_kernel;
+    return graphs == CudaGraphs::layers ? host_per_launch_graphs : host_per_launch;
   }
 };
 

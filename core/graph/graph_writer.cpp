@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/graph/interleave.h"
+#include "core/graph/launches.h"
 
 namespace core {
 
@@ -136,17 +137,18 @@ std::uint32_t GraphWriter::spec_of(const StateOp& op) {
 const std::vector<ChainOp>& GraphWriter::chain_of(std::uint16_t body, Part part) {
   auto& chain = body_chains_[static_cast<std::size_t>(body) * parts + static_cast<std::size_t>(part)];
   if (!chain.empty()) return chain;
-  for (const auto* op : ops_of(work_.bodies[body], part)) {
+  const auto ops = ops_of(work_.bodies[body], part);
+  for (const auto* op : ops) {
     auto spec = op->spec;
     if (op->scope != Scope::none) {
       spec.group = group_of(shape_of(op->scope, work_.plan), std::string(group_name(op->scope)));
     }
     chain.push_back({find_or_add(spec), op->recompute, op->overlaps_next});
   }
-  const auto kernels = chain.size();
+  const auto launches = launches_of(work_.framework.launches, ops);
   const auto offloaded = work_.bodies[body].offloaded;
   if (offloaded.value > 0.0 && part != Part::weight_gradient) chain.push_back(copy_wait(chain, part, offloaded));
-  if (kernels > 0 && work_.framework.host_per_kernel.value > 0.0) chain.push_back(host_wait(chain, part, kernels));
+  if (launches > 0 && work_.framework.host_per_launch.value > 0.0) chain.push_back(host_wait(chain, part, launches));
   return chain;
 }
 
@@ -172,13 +174,13 @@ ChainOp GraphWriter::copy_wait(const std::vector<ChainOp>& chain, Part part, Byt
 }
 
 // The GPU cannot be faster than the host that launches its kernels: what a body lacks to that is one more operation.
-ChainOp GraphWriter::host_wait(const std::vector<ChainOp>& chain, Part part, std::size_t kernels) {
+ChainOp GraphWriter::host_wait(const std::vector<ChainOp>& chain, Part part, std::int64_t launches) {
   OpSpec spec;
   spec.kind = OpKind::host;
   spec.name = "host";
   spec.format = format_of(work_.recipe.compute_format);
   spec.direction = direction_of(part);
-  spec.m = static_cast<std::int64_t>(kernels);
+  spec.m = launches;
   spec.n = add_beside(chain, part);
   return {add_spec(spec), false, false};
 }

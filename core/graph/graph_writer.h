@@ -107,7 +107,7 @@ class GraphWriter {
   bool hands_over(const ChainOp& op) const;
   std::int64_t add_beside(const std::vector<ChainOp>& chain, Part part);
   ChainOp copy_wait(const std::vector<ChainOp>& chain, Part part, Bytes bytes);
-  ChainOp host_wait(const std::vector<ChainOp>& chain, Part part, std::size_t kernels);
+  ChainOp host_wait(const std::vector<ChainOp>& chain, Part part, std::int64_t launches);
   std::vector<ChainOp> chain_of_range(std::size_t stage, BodyRange range, Part part);
   std::uint32_t make_cell(std::vector<ChainOp> chain, Part part);
   std::pair<OpId, OpId> own_span(std::int32_t r, OpId from) const;

@@ -22,7 +22,7 @@ enum class OpKind : std::uint8_t {
   all_gather,      //   the gathered buffer
   reduce_scatter,  //   the buffer before it is scattered
   send_receive,    // point to point: the message
-  host,            // the GPU waits for the host, which launches the `m` kernels of chain `n`
+  host,            // the GPU waits for the host, which makes the `m` launches of chain `n`
   scan,            // chunked linear attention or state-space scan: `flops` in GEMMs of chunks, `bytes` of traffic
   all_to_all,      // collective: the buffer that a rank sends, its own share included
   // Over PCIe or C2C, to and from pinned host memory: `bytes`. With n > 0 it runs beside chain n - 1, from its start, and is

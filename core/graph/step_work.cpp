@@ -345,7 +345,7 @@ StepWork step_work(const ModelSpec& model,
   work.plan = plan;
   work.recipe = recipe;
   work.framework = framework;
-  work.framework.host_per_kernel = framework.host(plan.graphs);
+  work.framework.host_per_launch = framework.host(plan.graphs);
   work.model = model.name;
   work.hidden = model.hidden;
   work.seq = seq;

@@ -93,6 +93,13 @@ Stack stack_of(const MeasuredRun& run) {
   return Stack::megatron;
 }
 
+std::string_view framework_file_of(const MeasuredRun& run) {
+  const Stack stack = stack_of(run);
+  if (stack != Stack::megatron) return name_of(stack);
+  if (contains(run.framework, "DeepSpeed") || run.iteration_time_ms) return "megatron-deepspeed";
+  return run.year.value_or(2026) <= 2022 ? "megatron-2021" : "megatron";
+}
+
 bool overlaps_by_default(const MeasuredRun& run) {
   if (stack_of(run) != Stack::megatron) return true;
   return run.year.value_or(2021) > 2022;

@@ -13,6 +13,8 @@ namespace simulator {
 enum class Stack : std::uint8_t { megatron, fsdp, deepspeed };
 std::string_view name_of(Stack stack);
 Stack stack_of(const core::MeasuredRun& run);
+// The file of data/frameworks that a run's costs are taken from: of Megatron, the branch and the age.
+std::string_view framework_file_of(const core::MeasuredRun& run);
 
 // Whether gradients and weights travel beside compute where a row does not say so: stacks that
 // gather weights and what came after 2022 do, the Megatron-LM of 2021 and 2022 does not.

@@ -36,8 +36,9 @@ std::string framework_name(const core::MeasuredRun& run, Notes& notes) {
   const bool known = run.iteration_time_ms || !run.test_case.empty() ||
                      run.framework.find("Megatron") != std::string::npos ||
                      run.framework.find("NeMo") != std::string::npos || stack != Stack::megatron;
-  if (!known) notes.assume(fmt::format("{} costs what {} costs", run.framework, name_of(stack)));
-  return std::string(name_of(stack));
+  const auto name = framework_file_of(run);
+  if (!known) notes.assume(fmt::format("{} costs what {} costs", run.framework, name));
+  return std::string(name);
 }
 
 // What functional tests say in their names alone and no column holds.
@@ -73,7 +74,7 @@ Translation translated(const core::MeasuredRun& run) {
   s.recipe = recipe_of(run, s.cluster.gpu, t.notes);
   const auto name = framework_name(run, t.notes);
   s.framework = framework_of(run, name, t.notes);
-  s.sharded_framework = name == "megatron" ? framework_of(run, "fsdp", t.notes) : s.framework;
+  s.sharded_framework = stack_of(run) == Stack::megatron ? framework_of(run, "fsdp", t.notes) : s.framework;
   s.attention = attention_of(run, s.cluster.gpu, t.notes);
   s.seq = *run.seq_len;
   s.gpus = *run.gpus;

@@ -356,7 +356,7 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
     prices[i].duration = durations[i] = std::max<SimTime>(0, durations[i] - beside);
     prices[i].kernel_share = 0.0;
   }
-  const auto host = core::to_sim_time(framework.host_per_kernel);
+  const auto host = core::to_sim_time(framework.host_per_launch);
   for (std::size_t i = 0; i < prices.size(); ++i) {
     const auto& spec = graph.specs[i];
     if (spec.kind != OpKind::host) continue;

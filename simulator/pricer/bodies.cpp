@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/graph/launches.h"
 #include "simulator/pricer/parts.h"
 #include "simulator/spread.h"
 
@@ -120,16 +121,18 @@ PartTimes Pricer::part_times(const core::Body& body, const core::Framework& fram
   PartTimes out;
   const auto time_of = [&](const std::vector<core::BodyOp>& ops, Part part) {
     chain_part_.clear();
+    core::LaunchCount launches(framework.launches);
     PartTime time;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (part == Part::input_gradient && ops[i].weight_gradient) continue;
       if (part == Part::weight_gradient && !ops[i].weight_gradient) continue;
       chain_part_.push_back(chain_.ops[i]);
+      launches.add(ops[i]);
       if (ops[i].scope == core::Scope::none) time.kernels += chain_.durations[i];
       if (ops[i].scope == core::Scope::expert) time.experts += chain_.durations[i];
     }
     const auto gpu = chain_time(chain_part_, chain_.durations, slowdown);
-    time.time = std::max({gpu, static_cast<SimTime>(chain_part_.size()) * host, offload_time(body, part)});
+    time.time = std::max({gpu, launches.total() * host, offload_time(body, part)});
     // The waits for the host and for a copy follow the kernels.
     time.slowed = chain_time(chain_part_, chain_.slowed, slowdown) + time.time - gpu;
     out[index_of(part)] = time;

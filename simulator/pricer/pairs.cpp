@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/graph/launches.h"
 #include "simulator/pricer/parts.h"
 
 namespace simulator {
@@ -18,13 +19,14 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, b
     bodies.chains = std::make_unique<PairChains>();
     with_chains_.push_back(&bodies);
     const auto model_bodies = setting_.bodies_of(plan);
-    const auto host = core::to_sim_time(setting_.framework_of(plan).host(plan.graphs));
+    const auto& framework = setting_.framework_of(plan);
+    const auto host = core::to_sim_time(framework.host(plan.graphs));
     const auto add = [&](const core::Body& body) {
       auto& parts = bodies.chains->bodies.emplace_back();
       for (const auto part : all_parts) {
         auto& chain = parts[index_of(part)] = price_chain(body, part, plan);
         // The waits for a copy and for the host's launches, as core/graph/graph_writer.cpp has them.
-        const auto launches = static_cast<SimTime>(chain.ops.size()) * host;
+        const auto launches = core::launches_of(framework.launches, core::ops_of(body, part)) * host;
         const auto wait_until = [&](SimTime end) {
           const auto wait = end - chain_time(chain.ops, chain.durations, experts);
           chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()) | chain_host_mark, false, false});
