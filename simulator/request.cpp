@@ -89,7 +89,7 @@ Setting make_setting(Request& request) {
   s.recipe = core::load_recipe(request.recipe);
   check_recipe(s);
   s.framework = core::load_framework(request.framework);
-  s.sharded_framework = request.framework == "megatron" ? core::load_framework("fsdp") : s.framework;
+  s.sharded_framework = request.framework.starts_with("megatron") ? core::load_framework("fsdp") : s.framework;
   if (request.attention.empty()) {
     s.attention = best_attention(s.cluster.gpu.arch);
     request.attention = std::string(core::name_of(s.attention));

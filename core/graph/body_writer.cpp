@@ -201,13 +201,20 @@ void BodyWriter::linear_input_gradient(const Linear& l) {
 }
 
 void BodyWriter::linear_weight_gradient(const Linear& l) {
+  const auto& recipe = *context_.recipe;
   const auto& g = recipe_of(l).of(GemmRole::weight_gradient);
   passes(l, CastPass::When::weight_gradient);
+  // The gradient is written once, in the weight's format, where another kernel adds it to the sum.
+  const double read_and_written = context_.sums_gradients_apart ? recipe.weight_bytes / 2.0 : recipe.gradient_bytes;
   auto& op = gemm(l.name + "_weight_gradient", Direction::backward, l.out, l.in, rows(l), g.rate,
-                  weight_gradient_bytes(l, g, context_.recipe->gradient_bytes), std::nullopt, l);
+                  weight_gradient_bytes(l, g, read_and_written), std::nullopt, l);
   op.weight_gradient = true;
-  body_.held_gradients +=
-      Bytes{g.left.stored() * l.tokens * static_cast<double>(l.out) * static_cast<double>(op.spec.batch)};
+  const double experts = static_cast<double>(op.spec.batch);
+  body_.held_gradients += Bytes{g.left.stored() * l.tokens * static_cast<double>(l.out) * experts};
+  if (!context_.sums_gradients_apart) return;
+  const double elements = experts * static_cast<double>(l.in) * static_cast<double>(l.out);
+  memory_bound(l.name + "_gradient_sum", Direction::backward, (recipe.weight_bytes + 2.0 * recipe.gradient_bytes) * elements);
+  body_.backward.back().weight_gradient = true;
 }
 
 void BodyWriter::linear_gradients_in_forward(const Linear& l, double sum_bytes) {

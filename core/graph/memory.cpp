@@ -103,6 +103,9 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   // layer that has the most.
   buffers += recipe.weight_bytes * (framework.layer_gradient_placeholders * parameters.layer_weights +
                                     framework.output_gradient_placeholders * parameters.output_weight);
+  if (framework.keeps_gradients && recipe.gradient_bytes > recipe.weight_bytes) {
+    buffers += recipe.weight_bytes * traffic.gradient_elements(parameters.all);
+  }
   if (traffic.shared()) {
     buffers += framework.gradient_buffers * recipe.gradient_reduce_bytes *
                std::min(framework.bucket_parameters, parameters.all.all());

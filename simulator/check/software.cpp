@@ -56,6 +56,15 @@ void take_placeholders(const MeasuredRun& run, core::Framework& framework, Notes
     framework.output_gradient_placeholders = 0.0;
 }
 
+// Megatron-LM adds weights' gradients inside their GEMMs since February 2022, where an option does not turn that off.
+constexpr int gradient_fusion_year = 2022;
+
+void take_gradient_sums(const MeasuredRun& run, core::Framework& framework) {
+  if (stack_of(run) != Stack::megatron || framework.keeps_gradients) return;
+  const bool fused = run.year.value_or(2026) >= gradient_fusion_year;
+  framework.sums_gradients_apart = !run.gradient_fusion.value_or(fused || !framework.sums_gradients_apart);
+}
+
 AttentionKernel best_of(AttentionKernel wanted, const core::Gpu& gpu) {
   return attention_available(wanted, gpu.arch) ? wanted : best_attention(gpu.arch);
 }
@@ -95,9 +104,13 @@ Stack stack_of(const MeasuredRun& run) {
 
 std::string_view framework_file_of(const MeasuredRun& run) {
   const Stack stack = stack_of(run);
+  // torchtitan compiles where it is told to.
+  const bool eager = contains(run.framework, "torchtitan") && !contains(run.notes, "compile");
+  if (stack == Stack::fsdp && eager) return "fsdp-eager";
   if (stack != Stack::megatron) return name_of(stack);
   if (contains(run.framework, "DeepSpeed") || run.iteration_time_ms) return "megatron-deepspeed";
-  return run.year.value_or(2026) <= 2022 ? "megatron-2021" : "megatron";
+  const bool old = contains(run.framework, "Megatron") && run.year.value_or(2026) <= 2022;
+  return old ? "megatron-2021" : "megatron";
 }
 
 bool overlaps_by_default(const MeasuredRun& run) {
@@ -109,6 +122,7 @@ core::Framework framework_of(const MeasuredRun& run, std::string_view name, Note
   core::Framework framework = core::load_framework(name);
   if (run.padded_vocab) framework.vocab_multiple = 1;
   take_placeholders(run, framework, notes);
+  take_gradient_sums(run, framework);
   return framework;
 }
 
