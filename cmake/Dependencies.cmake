@@ -5,6 +5,7 @@ find_package(Boost REQUIRED)
 find_package(TBB REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Threads REQUIRED)
+find_package(Ceres REQUIRED)
 
 # Optional parts: found here, left out cleanly when absent. No folder uses them yet. Without `mpicxx` FindMPI is not
 # asked, since it reports each place where it looked in vain.

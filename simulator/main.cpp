@@ -1,4 +1,4 @@
-// simulate: one plan in depth; `simulate check`: predictions held against measured runs.
+// simulate: one plan in depth; `simulate check`: predictions held against measured runs; `simulate calibrate`: constants fitted to them.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io/document.h"
 #include "planner/advice.h"
+#include "planner/calibrate_main.h"
 #include "simulator/check_main.h"
 #include "simulator/cli.h"
 #include "simulator/plan_flags.h"
@@ -215,10 +216,14 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "check") {
     return simulator::guarded("simulate", [&] { return check_main(argc - 1, argv + 1); });
   }
+  if (argc > 1 && std::string_view(argv[1]) == "calibrate") {
+    return simulator::guarded("simulate", [&] { return calibrate_main(argc - 1, argv + 1); });
+  }
   Options options;
   CLI::App app{"Simulates one parallel plan of a training step: time, memory by stage, and why."};
   app.set_version_flag("--version", std::string(simulator::version()));
-  app.footer("simulate check FILE.csv... holds predictions against measured runs: simulate check --help");
+  app.footer("simulate check FILE.csv... holds predictions against measured runs: simulate check --help\n"
+             "simulate calibrate FILE.csv... fits constants of data/ to them: simulate calibrate --help");
   auto& r = options.request;
   app.add_option("--model", r.model, "shipped name or path to a Hugging Face config.json")->capture_default_str();
   app.add_option("--gpus", r.gpus, "number of GPUs")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));

@@ -53,6 +53,8 @@ struct Setting {
 class Bench {
  public:
   explicit Bench(const Setting& setting);
+  // The same with curves that a calibration changed.
+  Bench(const Setting& setting, Curves curves);
   const core::Topology& topology() const { return topology_; }
   const Curves& curves() const { return curves_; }
   Machine machine() const { return {topology_, curves_, slowest_}; }

@@ -47,6 +47,8 @@ class Curves {
   Origin origin_of(std::string_view section) const;      // section: "gemm", "attention", ...
   std::string source_of(std::string_view key) const;     // the `source` beside a number
   const core::Gpu& gpu() const { return gpu_; }
+  // The same curves with other numbers at a key that is there: as many as it has. For calibrations.
+  Curves with(std::string_view key, const std::vector<double>& values) const;
   // All dotted keys, sorted; numbers and lists.
   std::vector<std::string> keys() const;
 

@@ -258,6 +258,19 @@ std::string Curves::source_of(std::string_view key) const {
   return found->second;
 }
 
+Curves Curves::with(std::string_view key, const std::vector<double>& values) const {
+  Curves changed = *this;
+  if (const auto number = changed.numbers_.find(key); number != changed.numbers_.end()) {
+    CORE_ASSERT(values.size() == 1);
+    number->second = values.front();
+    return changed;
+  }
+  const auto list = changed.lists_.find(key);
+  CORE_ASSERT(list != changed.lists_.end() && list->second.size() == values.size());
+  list->second = values;
+  return changed;
+}
+
 std::vector<std::string> Curves::keys() const {
   std::vector<std::string> keys;
   for (const auto& [key, source] : sources_) {

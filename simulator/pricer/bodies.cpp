@@ -53,8 +53,10 @@ void copy_without_weights(const std::vector<BodyModes>& kinds, std::size_t mode,
 
 }  // namespace
 
-Bench::Bench(const Setting& setting)
-    : topology_(setting.cluster), curves_(Curves::load(setting.cluster.gpu)), slowest_(slowest_of(setting.gpus)) {}
+Bench::Bench(const Setting& setting) : Bench(setting, Curves::load(setting.cluster.gpu)) {}
+
+Bench::Bench(const Setting& setting, Curves curves)
+    : topology_(setting.cluster), curves_(std::move(curves)), slowest_(slowest_of(setting.gpus)) {}
 
 Pricer::Pricer(const Setting& setting, const Bench& bench)
     : setting_(setting),

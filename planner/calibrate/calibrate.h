@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/calibrate/parameters.h"
+#include "planner/calibrate/rows.h"
+#include "simulator/check/summary.h"
+
+namespace planner {
+
+enum class LeaveOneOut : std::uint8_t { no, yes };
+
+// A parameter after the fit.
+struct FittedParameter {
+  double value = 0.0;            // of the first number, four significant digits
+  double standard_error = 0.0;   // of its logarithm: relative
+  std::size_t rows_touched = 0;  // whose times it moves at all; at 0 it stays at its start
+  bool at_bound = false;
+  // Median error of left-out sources with this parameter held at its start, less that with all
+  // fitted, from fits on the model linearised at the fit. Above 0: it helps.
+  std::optional<double> helps_by;
+};
+
+// Errors of a source's rows, relative: predicted / measured - 1.
+struct SourceErrors {
+  std::string source;  // "all" for the last
+  simulator::ErrorSummary before, after;
+  std::optional<simulator::ErrorSummary> left_out;  // fitted without the source
+};
+
+struct Calibration {
+  CalibrationSpec spec;
+  std::vector<FittedParameter> fitted;  // as spec.parameters
+  std::vector<SourceErrors> sources;    // by name, then all
+  std::size_t rows = 0, skipped = 0;
+  bool converged = false;
+  std::string message;
+  int iterations = 0;
+
+  const SourceErrors& all() const { return sources.back(); }
+  // The numbers of a target of a parameter after the fit, four significant digits each.
+  std::vector<double> numbers(std::size_t parameter, std::size_t target) const;
+};
+
+// Fits the parameters to the rows' step times: each log(predicted / measured) is a residual
+// (fitting/least_squares.h), starts are priors. The result does not depend on the number of
+// threads, nor on what data/ says of the parameters now.
+Calibration calibrate(const CalibrationSpec& spec,
+                      const CalibrationRows& rows,
+                      LeaveOneOut leave_one_out);
+
+}  // namespace planner

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace planner {
+
+// A number or a list of numbers of data/ that a calibration changes, as it stands before.
+struct Target {
+  std::string folder, name;  // "curves", "hopper"
+  std::string key;           // dotted, "sustained.rate"
+  std::vector<double> start;
+
+  std::string file() const { return folder + "/" + name + ".json"; }  // below data/
+};
+
+// A constant of a system. A fit finds one factor for all targets, so that a list keeps its shape
+// and numbers that are known to go together (forward and backward rate) keep their ratio. Bounds
+// are of the first number of the first target.
+struct Parameter {
+  std::string name, meaning;
+  std::vector<Target> targets;
+  double low = 0.0, high = 0.0;
+  double log_sigma = 0.0;  // of a normal prior on the logarithm of the factor
+  std::string reason;      // for that prior
+
+  double start() const { return targets.front().start.front(); }
+};
+
+// data/calibration/parameters.json: what may be fitted and how much each measurement counts.
+struct CalibrationSpec {
+  std::vector<Parameter> parameters;
+  double noise = 0.0;  // standard deviation of log(predicted / measured) that rows have anyhow
+  double huber = 0.0;  // |log(predicted / measured)| beyond which a row pulls no harder
+  double source_most = 0.0;                      // most that the rows of a source weigh together
+  std::map<std::string, double> source_weights;  // factor for sources that are known to mislead
+};
+
+// Throws InputError naming file and key: unknown or missing members, bounds that do not hold the
+// start, a name or a target that stands twice, a target that its file does not have.
+CalibrationSpec read_calibration(const std::filesystem::path& file);
+
+}  // namespace planner

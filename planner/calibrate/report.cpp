@@ -1,0 +1,167 @@
+#include "planner/calibrate/report.h"
+
+#include <fmt/format.h>
+
+#include "core/io/json_writer.h"
+
+namespace planner {
+
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.1f}", 100.0 * share); }
+
+std::string errors_text(const simulator::ErrorSummary& e) {
+  return fmt::format("{:>6} {:>6} {:>6} {:>+7.1f}",
+                     percent(e.median_abs),
+                     percent(e.mean_abs),
+                     percent(e.p90_abs),
+                     100.0 * e.bias);
+}
+
+std::string parameters_table(const Calibration& c) {
+  std::string text =
+      fmt::format("{:<34} {:>9} {:>9} {:>7} {:>17} {:>5}  {}\n",
+                  "parameter",
+                  "start",
+                  "fitted",
+                  "+- %",
+                  "bounds",
+                  "rows",
+                  c.all().left_out ? "helps by (points of the left-out median)" : "");
+  for (std::size_t j = 0; j < c.fitted.size(); ++j) {
+    const auto& p = c.spec.parameters[j];
+    const auto& f = c.fitted[j];
+    std::string remark = f.helps_by ? fmt::format("{:+.2f}", 100.0 * *f.helps_by) : "";
+    if (const auto what = remark_on(f); !what.empty())
+      remark += (remark.empty() ? "" : "; ") + what;
+    text += fmt::format("{:<34} {:>9} {:>9} {:>7} {:>17} {:>5}  {}\n",
+                        p.name,
+                        fmt::format("{:.4g}", p.start()),
+                        fmt::format("{:.4g}", f.value),
+                        percent(f.standard_error),
+                        fmt::format("{:.4g} to {:.4g}", p.low, p.high),
+                        f.rows_touched,
+                        remark);
+  }
+  return text;
+}
+
+std::string sources_table(const Calibration& c) {
+  std::string text = fmt::format("{:<16} {:>5}   {:<28}   {:<28}{}\n{:<16} {:>5} ",
+                                 "step time, %",
+                                 "",
+                                 "at the starts",
+                                 "fitted",
+                                 c.all().left_out ? "   source left out" : "",
+                                 "source",
+                                 "rows");
+  const int parts = c.all().left_out ? 3 : 2;
+  for (int i = 0; i < parts; ++i)
+    text += fmt::format("  {:>6} {:>6} {:>6} {:>7}", "median", "mean", "p90", "bias");
+  text += "\n";
+  for (const auto& s : c.sources) {
+    text += fmt::format(
+        "{:<16} {:>5}   {}  {}", s.source, s.before.n, errors_text(s.before), errors_text(s.after));
+    if (s.left_out) text += "  " + errors_text(*s.left_out);
+    text += "\n";
+  }
+  return text;
+}
+
+void write_errors(core::JsonWriter& json, const char* name, const simulator::ErrorSummary& e) {
+  json.key(name).begin_object();
+  json.member("median_abs", e.median_abs);
+  json.member("mean_abs", e.mean_abs);
+  json.member("p90_abs", e.p90_abs);
+  json.member("bias", e.bias);
+  json.end_object();
+}
+
+void write_parameter(core::JsonWriter& json, const Calibration& c, std::size_t j) {
+  const auto& p = c.spec.parameters[j];
+  const auto& f = c.fitted[j];
+  json.begin_object();
+  json.member("name", p.name);
+  json.member("meaning", p.meaning);
+  json.key("targets").begin_list();
+  for (std::size_t t = 0; t < p.targets.size(); ++t) {
+    json.begin_object();
+    json.member("file", p.targets[t].file());
+    json.member("key", p.targets[t].key);
+    json.key("numbers").begin_list();
+    for (const double number : c.numbers(j, t)) json.value(number);
+    json.end_list();
+    json.end_object();
+  }
+  json.end_list();
+  json.member("start", p.start());
+  json.member("low", p.low);
+  json.member("high", p.high);
+  json.member("fitted", f.value);
+  json.member("standard_error_relative", f.standard_error);
+  json.member("rows_touched", static_cast<std::int64_t>(f.rows_touched));
+  json.member("at_bound", f.at_bound);
+  json.key("helps_left_out_median_by");
+  if (f.helps_by)
+    json.value(*f.helps_by);
+  else
+    json.null();
+  json.member("remark", remark_on(f));
+  json.end_object();
+}
+
+}  // namespace
+
+std::string remark_on(const FittedParameter& fitted) {
+  if (fitted.rows_touched == 0) return "no row touches it: stays at its start";
+  std::string remark;
+  if (fitted.at_bound) remark = "at a bound";
+  if (fitted.helps_by && *fitted.helps_by <= 0.0)
+    remark += std::string(remark.empty() ? "" : "; ") + "does not help the left-out median";
+  return remark;
+}
+
+std::string calibration_table(const Calibration& c) {
+  std::size_t fitted = 0;
+  for (const auto& f : c.fitted) fitted += f.rows_touched > 0 ? 1 : 0;
+  return fmt::format(
+      "{} parameters ({} that rows touch) on {} rows of {} sources; {} rows skipped; "
+      "{} after {} iterations\n\n{}\n{}",
+      c.fitted.size(),
+      fitted,
+      c.rows,
+      c.sources.size() - 1,
+      c.skipped,
+      c.converged ? "converged" : "NOT CONVERGED",
+      c.iterations,
+      parameters_table(c),
+      sources_table(c));
+}
+
+std::string calibration_json(const Calibration& c) {
+  core::JsonWriter json;
+  json.begin_object();
+  json.member("rows", static_cast<std::int64_t>(c.rows));
+  json.member("skipped", static_cast<std::int64_t>(c.skipped));
+  json.member("converged", c.converged);
+  json.member("message", c.message);
+  json.member("iterations", c.iterations);
+  json.key("parameters").begin_list();
+  for (std::size_t j = 0; j < c.fitted.size(); ++j) write_parameter(json, c, j);
+  json.end_list();
+  json.key("sources").begin_list();
+  for (const auto& s : c.sources) {
+    json.begin_object();
+    json.member("source", s.source);
+    json.member("rows", static_cast<std::int64_t>(s.before.n));
+    write_errors(json, "before", s.before);
+    write_errors(json, "after", s.after);
+    if (s.left_out) write_errors(json, "left_out", *s.left_out);
+    json.end_object();
+  }
+  json.end_list();
+  json.end_object();
+  return json.text();
+}
+
+}  // namespace planner

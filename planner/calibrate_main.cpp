@@ -1,0 +1,96 @@
+// simulate calibrate: the few constants of systems, fitted to measured training runs.
+#include "planner/calibrate_main.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/io/data_dir.h"
+#include "planner/calibrate/report.h"
+#include "planner/calibrate/write.h"
+#include "simulator/check/input.h"
+#include "simulator/cli.h"
+#include "simulator/report.h"
+
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string parameters, format = "table", output;
+  bool leave_one_out = false, write = false, quiet = false;
+};
+
+int run(const Options& options) {
+  const auto& data = core::data_dir();
+  const auto spec = planner::read_calibration(options.parameters.empty()
+                                                  ? data / "calibration" / "parameters.json"
+                                                  : std::filesystem::path(options.parameters));
+  std::vector<core::MeasuredTable> tables;
+  std::vector<std::string> names;  // without folders: they go into data files
+  for (const auto& file : options.files) {
+    tables.push_back(simulator::read_measured_input(file, {}));
+    names.push_back(std::filesystem::path(file).filename().string());
+  }
+  const auto rows = planner::calibration_rows(tables, spec);
+  // What is written says how well it holds on sources that it was not fitted to.
+  const bool leave = options.leave_one_out || options.write;
+  const auto result =
+      planner::calibrate(spec, rows, leave ? planner::LeaveOneOut::yes : planner::LeaveOneOut::no);
+  simulator::deliver(options.format == "json" ? planner::calibration_json(result)
+                                              : planner::calibration_table(result),
+                     options.output);
+  if (!result.converged) {
+    if (!options.quiet)
+      fmt::print(stderr, "simulate: calibrate: did not converge: {}\n", result.message);
+    return 1;
+  }
+  if (options.write) {
+    const auto texts = planner::written(result, data, names);
+    planner::write_data(texts, data);
+    for (const auto& text : texts) {
+      if (!options.quiet) fmt::print(stderr, "simulate: calibrate: wrote {}\n", text.file);
+    }
+  }
+  return 0;
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
+}
+
+}  // namespace
+
+int calibrate_main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Fits constants of data/ to the step times of measured training runs.",
+               "simulate calibrate"};
+  app.add_option("files", options.files, "tables of measured runs (CSV)")->required();
+  app.add_option("--parameters",
+                 options.parameters,
+                 "what is fitted; default data/calibration/parameters.json");
+  app.add_flag("--leave-one-out",
+               options.leave_one_out,
+               "also fit without each source, and judge it by that fit");
+  app.add_flag("--write",
+               options.write,
+               "write the fitted values into the data files (implies --leave-one-out)");
+  app.add_option("--format", options.format, "table or json")
+      ->check(CLI::IsMember({"table", "json"}));
+  app.add_option("--output", options.output, "file for the result");
+  app.add_flag("--quiet", options.quiet, "nothing on standard error");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    throw core::InputError(simulator::unknown_argument(app.remaining(true), flags_of(app)));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    throw core::InputError(error.what());
+  }
+  return run(options);
+}
