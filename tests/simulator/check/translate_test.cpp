@@ -181,6 +181,27 @@ TEST(Translate, TakesThePaddedVocabularyAsItIs) {
   EXPECT_EQ(t.setting.framework.vocab_multiple, 1);
 }
 
+// Megatron-LM by its age: weights' gradients are added inside their GEMMs from 2022 on; DeepSpeed's branch never. torchtitan is
+// eager where nothing says that it compiles.
+TEST(Translate, TakesTheFrameworkOfTheStackAndItsAge) {
+  const auto framework = [](const std::string& id) { return translate(run_named(id)).setting.framework; };
+  EXPECT_EQ(framework("sc21_t1_76.1b").name, "megatron-2021");
+  EXPECT_TRUE(framework("sc21_t1_76.1b").sums_gradients_apart);
+  auto later = run_named("sc21_t1_76.1b");
+  later.year = 2022;
+  EXPECT_EQ(translate(later).setting.framework.name, "megatron-2021");
+  EXPECT_FALSE(translate(later).setting.framework.sums_gradients_apart);
+  later.gradient_fusion = false;
+  EXPECT_TRUE(translate(later).setting.framework.sums_gradients_apart);
+  const auto deepspeed = framework("bs_a100_195b_h12288_l106_a64_n384_dp8tp4pp12_mbs2_gbs2048_z1_r2");
+  EXPECT_EQ(deepspeed.name, "megatron-deepspeed");
+  EXPECT_TRUE(deepspeed.sums_gradients_apart && deepspeed.keeps_gradients);
+  EXPECT_EQ(framework("titan_t1_fsdp_8").name, "fsdp-eager");
+  auto compiled = run_named("titan_t1_fsdp_8");
+  compiled.notes = "torch.compile";
+  EXPECT_EQ(translate(compiled).setting.framework.name, "fsdp");
+}
+
 TEST(Translate, SaysWhatItAssumedAndWhatItIgnored) {
   const auto t = translate(run_named("mb260401_gptoss120b_h100_bf16_64g_gbs1280_pre"));
   EXPECT_TRUE(says(t.notes.assumed, "evenly loaded"));
