@@ -23,16 +23,26 @@ class Evaluated : public ceres::EvaluationCallback {
     if (!new_point && (has_derivatives_ || !derivatives)) return;
     values_ = problem_.evaluate(x_, derivatives ? Derivatives::yes : Derivatives::no);
     has_derivatives_ = derivatives;
+    if (derivatives) {
+      with_derivatives_ = values_;
+      with_derivatives_at_ = x_;
+    }
     CORE_ASSERT(values_.residuals.size() == problem_.weights.size());
     CORE_ASSERT(!derivatives || values_.jacobian.size() == x_.size() * problem_.weights.size());
   }
 
   const Evaluation& values() const { return values_; }
 
+  // With derivatives, at x as it is now: what was computed there, or computed anew.
+  Evaluation at_end() const {
+    return with_derivatives_at_ == x_ ? with_derivatives_ : problem_.evaluate(x_, Derivatives::yes);
+  }
+
  private:
   const LeastSquares& problem_;
   const std::vector<double>& x_;
-  Evaluation values_;
+  Evaluation values_, with_derivatives_;
+  std::vector<double> with_derivatives_at_;
   bool has_derivatives_ = false;
 };
 
@@ -105,14 +115,15 @@ std::vector<double> errors_of(const LeastSquares& p, const Evaluation& at) {
     squares += weight * size * size / (p.noise * p.noise);
     weights += weight;
   }
+  const double spread = weights > 0.0 ? std::max(1.0, squares / weights) : 1.0;
+  information /= spread;
   for (Eigen::Index j = 0; j < n; ++j) {
     const double sigma = p.prior_sigma[static_cast<std::size_t>(j)];
     information(j, j) += 1.0 / (sigma * sigma);
   }
-  const double spread = weights > 0.0 ? std::max(1.0, squares / weights) : 1.0;
   const Eigen::MatrixXd inverse = information.ldlt().solve(Eigen::MatrixXd::Identity(n, n));
   std::vector<double> errors;
-  for (Eigen::Index j = 0; j < n; ++j) errors.push_back(std::sqrt(spread * inverse(j, j)));
+  for (Eigen::Index j = 0; j < n; ++j) errors.push_back(std::sqrt(inverse(j, j)));
   return errors;
 }
 
@@ -153,15 +164,17 @@ Fit fit(const LeastSquares& problem) {
   solver.linear_solver_type = ceres::DENSE_QR;
   solver.num_threads = 1;
   solver.max_num_iterations = 40;
-  solver.function_tolerance = 1e-5;
-  solver.parameter_tolerance = 1e-5;
+  solver.initial_trust_region_radius =
+      1e8;  // the first step is Gauss-Newton's: models are nearly linear
+  solver.function_tolerance = 1e-7;
+  solver.parameter_tolerance = 1e-6;
   solver.logging_type = ceres::SILENT;
   ceres::Solver::Summary summary;
   ceres::Solve(solver, &ceres_problem, &summary);
   result.converged = summary.termination_type == ceres::CONVERGENCE;
   result.message = summary.message;
   result.iterations = static_cast<int>(summary.iterations.size());
-  result.standard_errors = errors_of(problem, problem.evaluate(result.x, Derivatives::yes));
+  result.standard_errors = errors_of(problem, evaluated.at_end());
   return result;
 }
 

@@ -32,8 +32,8 @@ struct LeastSquares {
 
 struct Fit {
   std::vector<double> x;
-  // Roots of the diagonal of s^2 (J' W J / noise^2 + P)^-1: W weights times Huber's, P the priors'
-  // 1 / sigma^2, s^2 the weighted mean of (r / noise)^2 where that is above 1.
+  // Roots of the diagonal of (J' W J / (s noise)^2 + P)^-1: W weights times Huber's, P the priors'
+  // 1 / sigma^2, s^2 the weighted mean of (r / noise)^2 where that is above 1. Bounds are left out.
   std::vector<double> standard_errors;
   bool converged = false;
   std::string message;  // Ceres' word for why it stopped

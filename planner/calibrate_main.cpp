@@ -19,6 +19,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string parameters, format = "table", output;
+  int threads = 0;
   bool leave_one_out = false, write = false, quiet = false;
 };
 
@@ -36,8 +37,8 @@ int run(const Options& options) {
   const auto rows = planner::calibration_rows(tables, spec);
   // What is written says how well it holds on sources that it was not fitted to.
   const bool leave = options.leave_one_out || options.write;
-  const auto result =
-      planner::calibrate(spec, rows, leave ? planner::LeaveOneOut::yes : planner::LeaveOneOut::no);
+  const auto result = planner::calibrate(
+      spec, rows, leave ? planner::LeaveOneOut::yes : planner::LeaveOneOut::no, options.threads);
   simulator::deliver(options.format == "json" ? planner::calibration_json(result)
                                               : planner::calibration_table(result),
                      options.output);
@@ -80,6 +81,7 @@ int calibrate_main(int argc, char** argv) {
   app.add_flag("--write",
                options.write,
                "write the fitted values into the data files (implies --leave-one-out)");
+  app.add_option("--threads", options.threads, "default: all cores")->check(CLI::Range(1, 1024));
   app.add_option("--format", options.format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
   app.add_option("--output", options.output, "file for the result");

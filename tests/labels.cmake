@@ -2,7 +2,7 @@
 #   slow     more than about 20 s; left out under sanitizers
 #   threads  what the thread sanitizer runs: whatever starts threads
 foreach(test IN LISTS planner_tests)
-  if(test MATCHES "^planner\\.Search")
+  if(test MATCHES "^planner\\.(Search|Calibrate\\.GivesTheSameBytes)")
     set_tests_properties("${test}" PROPERTIES LABELS threads)
   endif()
 endforeach()

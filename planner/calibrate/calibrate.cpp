@@ -1,5 +1,7 @@
 #include "planner/calibrate/calibrate.h"
 
+#include <tbb/global_control.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -74,17 +76,17 @@ class Fitting {
     return p;
   }
 
-  // Fits the rows that are in. `known` has the evaluation of all rows at `start`.
-  fitting::Fit fit(const Point& start, const std::vector<bool>& in, const Evaluation* known) const {
-    auto p = problem(start, in);
+  // Fits all rows. `known` is their evaluation at `start`.
+  fitting::Fit fit(const Point& start, const Evaluation& known) const {
+    auto p = problem(start, all());
     p.evaluate = [&](const Point& x, Derivatives derivatives) {
-      if (known != nullptr && x == start) return *known;
-      return evaluate(x, derivatives, in);
+      return x == start ? known : evaluate(x, derivatives, all());
     };
     return fitting::fit(p);
   }
 
-  // The same on the model linearised at a point, with one parameter (or none: n) held at its prior.
+  // Fits the rows that are in on the model linearised at a point, with one parameter (or none: n)
+  // held at its start.
   Point linear_fit(const Point& at,
                    const Evaluation& known,
                    const std::vector<bool>& in,
@@ -107,6 +109,7 @@ class Fitting {
     return result;
   }
 
+  std::size_t parameters() const { return n_; }
   std::vector<bool> all() const { return std::vector<bool>(rows_.size(), true); }
   std::vector<bool> of(const std::string& source, bool inside) const {
     std::vector<bool> in;
@@ -137,13 +140,14 @@ simulator::ErrorSummary summary(const std::vector<CalibrationRow>& rows,
   return simulator::summary_of(std::move(errors));
 }
 
-// Residuals of each row under the fit that leaves its source out.
+// Residuals of each row under the fit that leaves its source out: found on the model linearised at
+// the fit of all rows, priced exactly.
 std::vector<double> left_out(const Fitting& fits, const Point& fitted, const Evaluation& known) {
   std::vector<double> residuals(known.residuals.size(), 0.0);
   for (const auto& source : fits.sources()) {
-    const auto without = fits.fit(fitted, fits.of(source, false), &known);
+    const auto without = fits.linear_fit(fitted, known, fits.of(source, false), fits.parameters());
     const auto in = fits.of(source, true);
-    const auto there = fits.evaluate(without.x, Derivatives::no, in);
+    const auto there = fits.evaluate(without, Derivatives::no, in);
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (in[i]) residuals[i] = there.residuals[i];
     }
@@ -180,7 +184,12 @@ std::vector<double> Calibration::numbers(std::size_t parameter, std::size_t targ
 
 Calibration calibrate(const CalibrationSpec& spec,
                       const CalibrationRows& given,
-                      LeaveOneOut leave_one_out) {
+                      LeaveOneOut leave_one_out,
+                      int threads) {
+  using tbb::global_control;
+  std::optional<global_control> limit;
+  if (threads > 0)
+    limit.emplace(global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
   const auto& rows = given.rows;
   if (rows.empty())
     throw core::InputError("calibrate: no row of the tables can be predicted and has a step time");
@@ -193,7 +202,7 @@ Calibration calibrate(const CalibrationSpec& spec,
 
   const Point start(n, 0.0);
   const auto before = fits.evaluate(start, Derivatives::yes, fits.all());
-  const auto fit = fits.fit(start, fits.all(), &before);
+  const auto fit = fits.fit(start, before);
   result.converged = fit.converged;
   result.message = fit.message;
   result.iterations = fit.iterations;

@@ -27,7 +27,8 @@ struct FittedParameter {
 struct SourceErrors {
   std::string source;  // "all" for the last
   simulator::ErrorSummary before, after;
-  std::optional<simulator::ErrorSummary> left_out;  // fitted without the source
+  // Priced with what is fitted without the source, on the model linearised at the fit.
+  std::optional<simulator::ErrorSummary> left_out;
 };
 
 struct Calibration {
@@ -49,6 +50,7 @@ struct Calibration {
 // threads, nor on what data/ says of the parameters now.
 Calibration calibrate(const CalibrationSpec& spec,
                       const CalibrationRows& rows,
-                      LeaveOneOut leave_one_out);
+                      LeaveOneOut leave_one_out,
+                      int threads = 0);
 
 }  // namespace planner

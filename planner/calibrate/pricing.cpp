@@ -22,8 +22,6 @@ struct FrameworkFigure {
   double unit;  // seconds
 };
 constexpr std::array framework_figures = std::to_array<FrameworkFigure>({
-    {"host_us_per_kernel", &core::Framework::host_per_kernel, 1e-6},
-    {"host_us_per_kernel_graphs", &core::Framework::host_per_kernel_graphs, 1e-6},
     {"step_overhead_ms", &core::Framework::step_overhead, 1e-3},
 });
 
@@ -32,10 +30,7 @@ const FrameworkFigure& figure_at(const Target& target) {
     if (figure.key == target.key) return figure;
   }
   throw core::InputError(
-      fmt::format("calibration: {}: {}: expected host_us_per_kernel, host_us_per_kernel_graphs or "
-                  "step_overhead_ms",
-                  target.file(),
-                  target.key));
+      fmt::format("calibration: {}: {}: expected step_overhead_ms", target.file(), target.key));
 }
 
 // The file of data/curves that a GPU reads a number from; "" where it reads none.
