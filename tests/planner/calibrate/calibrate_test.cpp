@@ -51,7 +51,7 @@ void predict_times(const CalibrationSpec& spec,
 }
 
 TEST(Calibrate, FindsConstantsThatMadeItsRows) {
-  auto spec = only({"sustained rate, Ampere", "step overhead, Megatron"});
+  auto spec = only({"sustained rate, Ampere", "step overhead, Megatron of 2021"});
   for (auto& p : spec.parameters) p.log_sigma = 100.0;  // times without noise need no prior
   auto rows = a100_rows(spec);
   ASSERT_GE(rows.rows.size(), 6u);
@@ -134,7 +134,7 @@ TEST(Calibrate, ReachesTheRowsThatReadAFile) {
 TEST(Calibrate, WritesTheSameFilesFromItsOwnResult) {
   namespace fs = std::filesystem;
   const auto spec =
-      only({"sustained rate, Ampere", "flash1 rate, Ampere", "step overhead, Megatron"});
+      only({"sustained rate, Ampere", "flash1 rate, Ampere", "step overhead, Megatron of 2021"});
   const auto result = planner::calibrate(spec, a100_rows(spec), LeaveOneOut::no);
   const auto data = fs::path(testing::TempDir()) / "calibrate_data";
   fs::remove_all(data);
