@@ -184,13 +184,13 @@ Node load_node(std::string_view name, std::string_view flag) {
   return node;
 }
 
-Cluster make_cluster(std::string_view gpu, std::int64_t gpus) {
+Cluster make_cluster(std::string_view gpu, std::int64_t gpus, std::string_view node) {
   if (gpus < 1 || gpus > most_gpus) {
     throw InputError(fmt::format("--gpus {}: expected 1 to {}", gpus, most_gpus));
   }
   Cluster cluster;
   cluster.gpu = load_gpu(gpu);
-  cluster.node = load_node(cluster.gpu.default_node, "default_node of " + cluster.gpu.name);
+  cluster.node = node.empty() ? load_node(cluster.gpu.default_node, "default_node of " + cluster.gpu.name) : load_node(node);
   cluster.node.gpu = cluster.gpu.name;  // e.g. the 40 GB part in the node of the 80 GB part
   take_host_link(cluster.node, cluster.gpu);
   cluster.name = fmt::format("{} x {}", gpus, gpu);

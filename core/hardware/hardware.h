@@ -98,8 +98,8 @@ Node load_node(std::string_view name, std::string_view flag = "node");
 std::optional<Price> load_price(std::string_view gpu);
 
 // `--gpu NAME --gpus N` without a cluster: the GPU's usual node under a full-bisection network
-// (`"default_node"` of the GPU's file). Throws InputError.
-Cluster make_cluster(std::string_view gpu, std::int64_t gpus);
+// (`"default_node"` of the GPU's file), or with `node` for it. Throws InputError.
+Cluster make_cluster(std::string_view gpu, std::int64_t gpus, std::string_view node = "");
 // `--cluster NAME|FILE`. `gpus` 0 = all it has. A file of the user's may write plain numbers where
 // ours write {value, source, checked}, and describe its node in place: "node": {"like": "dgx-h100",
 // "nics": 4}.

@@ -106,24 +106,12 @@ constexpr std::array other_nodes = std::to_array<OtherNode>({
     {"a100-sxm-40", 4, "perlmutter-gpu"},
 });
 
-void take_node(std::int64_t per_node, core::Cluster& cluster, Notes& notes) {
+// The server that holds so many of a GPU, "" for its usual one.
+std::string_view node_of(std::string_view gpu, std::int64_t per_node) {
   for (const auto& other : other_nodes) {
-    if (other.gpu != cluster.gpu.name || other.gpus != per_node) continue;
-    // As make_cluster builds it, with another server.
-    auto gpu = core::load_gpu(cluster.gpu.name);
-    cluster.node = core::load_node(other.node);
-    cluster.node.gpu = gpu.name;
-    gpu.host_link = std::min(gpu.host_link, cluster.node.host_link_per_gpu);
-    if (cluster.node.host_memory_bandwidth) {
-      gpu.host_memory_bandwidth =
-          *cluster.node.host_memory_bandwidth * (1.0 / static_cast<double>(per_node));
-      gpu.host_link = std::min(gpu.host_link, *gpu.host_memory_bandwidth);
-    }
-    cluster.gpu = gpu;
-    notes.assume(fmt::format("a server such as {}", other.node));
-    return;
+    if (other.gpu == gpu && other.gpus == per_node) return other.node;
   }
-  cluster.node.gpus = static_cast<int>(std::min<std::int64_t>(per_node, 1024));
+  return "";
 }
 
 }  // namespace
@@ -133,11 +121,14 @@ core::Cluster cluster_of(const core::MeasuredRun& run, Notes& notes) {
   const GpuName name = gpu_of(run);
   if (!name.assumed.empty())
     notes.assume(fmt::format("{} is {}: {}", run.gpu, name.ours, name.assumed));
-  core::Cluster cluster = core::make_cluster(name.ours, *run.gpus);
-  core::Node& node = cluster.node;
   // A row of one GPU says that the node has one: no link of it is used.
+  const auto stated = run.gpus_per_node.value_or(0);
+  const auto other = stated > 1 ? node_of(name.ours, stated) : "";
+  if (!other.empty()) notes.assume(fmt::format("a server such as {}", other));
+  core::Cluster cluster = core::make_cluster(name.ours, *run.gpus, other);
+  core::Node& node = cluster.node;
   const auto per_node = run.gpus_per_node.value_or(node.gpus);
-  if (per_node > 1 && per_node != node.gpus) take_node(per_node, cluster, notes);
+  if (per_node > 1) node.gpus = static_cast<int>(std::min<std::int64_t>(per_node, 1024));
   if (per_node > 1 || !run.gpus_per_node) {
     take_domain(run, node, notes);
     take_network(run, node);
