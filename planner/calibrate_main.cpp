@@ -57,14 +57,6 @@ int run(const Options& options) {
   return 0;
 }
 
-std::vector<std::string> flags_of(const CLI::App& app) {
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-  }
-  return flags;
-}
-
 }  // namespace
 
 int calibrate_main(int argc, char** argv) {
@@ -86,13 +78,6 @@ int calibrate_main(int argc, char** argv) {
       ->check(CLI::IsMember({"table", "json"}));
   app.add_option("--output", options.output, "file for the result");
   app.add_flag("--quiet", options.quiet, "nothing on standard error");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ExtrasError&) {
-    throw core::InputError(simulator::unknown_argument(app.remaining(true), flags_of(app)));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    throw core::InputError(error.what());
-  }
+  if (const auto status = simulator::parse<CLI::ExtrasError, CLI::ParseError>(app, argc, argv)) return *status;
   return run(options);
 }

@@ -155,14 +155,6 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--quiet", o.quiet, "no progress, no warnings");
 }
 
-std::vector<std::string> flags_of(const CLI::App& app) {
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-  }
-  return flags;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -178,14 +170,7 @@ int main(int argc, char** argv) {
   model->add_option("--format", options.format, "table or json")->check(CLI::IsMember({"table", "json"}));
   model->add_option("--output", options.output, "file for the result");
   return simulator::guarded("plan", [&] {
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ExtrasError&) {
-      throw core::InputError(simulator::unknown_argument(app.remaining(true), flags_of(app)));
-    } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() == 0) return app.exit(error);
-      throw core::InputError(error.what());
-    }
+    if (const auto status = simulator::parse<CLI::ExtrasError, CLI::ParseError>(app, argc, argv)) return *status;
     if (!options.list.empty()) return simulator::deliver(planner::listing(options.list), options.output), 0;
     if (model->parsed()) {
       const auto text = options.format == "json" ? planner::model_json(options.model_argument)
