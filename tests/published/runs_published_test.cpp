@@ -1,5 +1,6 @@
-// Runs of many sources (data/measured/runs.csv) against predictions that were fitted to none of
-// them: FLOPs that reconcile with what sources print, and errors within stated bounds.
+// Runs of many sources (data/measured/runs.csv) against predictions: FLOPs that reconcile with what
+// sources print, and errors within stated bounds. Hopper's sustained rate was fitted to dgxc's bf16
+// runs, host times to vTrain's and dgxc's; nothing to the others.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +47,22 @@ TEST(PublishedRuns, FlopsReconcileWithWhatSourcesPrint) {
   EXPECT_GE(held, 30U);
 }
 
-// Bounds: the errors as they are before any fit to whole steps, rounded up.
+// The worst bounds are the best figures that another planner reports on the same rows (Calculon: 17.2 %, and 8.87 % on the rows
+// that it was tuned on).
+TEST(PublishedRuns, MegatronsRowsAreEachPredictedBetterThanByAnyPeer) {
+  const std::map<std::string, double> worst = {{"sc21_t1", 0.172}, {"korth22", 0.0887}};
+  std::map<std::string, std::size_t> seen;
+  for (const auto& row : rows()) {
+    const auto bound = worst.find(row.source);
+    if (bound == worst.end()) continue;
+    ++seen[bound->first];
+    EXPECT_LE(std::abs(row.step_time_error.value()), bound->second) << row.run.id;
+  }
+  EXPECT_EQ(seen["sc21_t1"], 7U);
+  EXPECT_EQ(seen["korth22"], 6U);
+}
+
+// Bounds: the errors as they are, rounded up.
 TEST(PublishedRuns, StayWithinTheErrorsOfEachSource) {
   struct Bound {
     double time, memory;  // of the means
