@@ -378,6 +378,7 @@ class UnitSearch {
         continue;
       }
       ++result_.evaluated;
+      // The few that are left to run need what slows their pairs, too.
       if (core::find_schedule(c.plan.schedule)->pairs) worker_.pricer.cell_times(c.plan, worker_.times);
       const Ranked ranked{c.plan, makespan(c) + overhead(setting_, c.plan), unit_.number, c.order};
       CORE_ASSERT(ranked.time >= bound);

@@ -14,15 +14,15 @@ namespace simulator {
 namespace {
 
 constexpr std::array<std::string_view, 10> sections = {"gemm",
-                                                      "attention",
-                                                      "memory_bound",
-                                                      "optimizer",
-                                                      "scan",
-                                                      "sustained",
-                                                      "host",
-                                                      "launch",
-                                                      "overlap",
-                                                      "collectives"};
+                                                       "attention",
+                                                       "memory_bound",
+                                                       "optimizer",
+                                                       "scan",
+                                                       "sustained",
+                                                       "host",
+                                                       "launch",
+                                                       "overlap",
+                                                       "collectives"};
 
 // What kernels read without asking whether it is there.
 constexpr std::array<std::string_view, 21> required_numbers = {
