@@ -101,7 +101,7 @@ Framework load_framework(std::string_view name) {
                            "layer_gradient_placeholders", "output_gradient_placeholders", "sums_gradients_apart",
                            "keeps_gradients", "context_GiB", "workspace_MiB",
                            "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
-                           "host_us_per_launch", "host_us_per_launch_graphs", "host_memory_factor", "step_overhead_ms"});
+                           "host_us_per_launch", "host_us_per_launch_graphs", "launches_wait", "host_memory_factor", "step_overhead_ms"});
   Figures::Sources sources;
   Figures figures(document, sources);
   Framework f;
@@ -130,6 +130,7 @@ Framework load_framework(std::string_view name) {
   f.launches = read_launches(document.at("launches"), sources);
   f.host_per_launch = Seconds{figures.not_negative("host_us_per_launch") * 1e-6};
   f.host_per_launch_graphs = Seconds{figures.not_negative("host_us_per_launch_graphs") * 1e-6};
+  f.launches_wait = figures.count("launches_wait", 0, 1) == 1;
   f.host_memory_factor = figures.positive("host_memory_factor");
   f.step_overhead = Seconds{figures.not_negative("step_overhead_ms") * 1e-3};
   for (const auto& [key, figure] : sources) {

@@ -77,6 +77,7 @@ struct Framework {
   Launches launches;
   Seconds host_per_launch;             // host time of a launch; the step is no faster than the host
   Seconds host_per_launch_graphs;      // the same for kernels inside a CUDA graph
+  bool launches_wait = false;          // a launch waits until the kernel before it has ended (CUDA_LAUNCH_BLOCKING=1)
   double host_memory_factor = 1;       // host memory over what is offloaded: pinned buffers, copies, the processes themselves
   Seconds step_overhead;               // once a step: data, logging, gradient scaling
   std::vector<std::pair<std::string, std::string>> sources;

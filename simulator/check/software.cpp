@@ -65,6 +65,16 @@ void take_gradient_sums(const MeasuredRun& run, core::Framework& framework) {
   framework.sums_gradients_apart = !run.gradient_fusion.value_or(fused || !framework.sums_gradients_apart);
 }
 
+// BigScience's A100 jobs: at 320 GPUs and more they hang unless launches wait for their kernels (tr11-176B prequel, "dealing
+// with JZ hanging on the large model").
+constexpr std::int64_t hangs_from_gpus = 320;
+
+void take_launch_blocking(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
+  if (!contains(run.source_ref, "tr11-176B") || run.gpus.value_or(0) < hangs_from_gpus) return;
+  notes.assume("CUDA_LAUNCH_BLOCKING=1, without which the source's runs of 320 GPUs and more hang");
+  framework.launches_wait = true;
+}
+
 AttentionKernel best_of(AttentionKernel wanted, const core::Gpu& gpu) {
   return attention_available(wanted, gpu.arch) ? wanted : best_attention(gpu.arch);
 }
@@ -123,6 +133,7 @@ core::Framework framework_of(const MeasuredRun& run, std::string_view name, Note
   if (run.padded_vocab) framework.vocab_multiple = 1;
   take_placeholders(run, framework, notes);
   take_gradient_sums(run, framework);
+  take_launch_blocking(run, framework, notes);
   return framework;
 }
 

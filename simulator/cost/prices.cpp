@@ -273,6 +273,10 @@ double lengthening(const Slowdown& slowdown) { return slowdown.compute > 0.0 ? s
 
 }  // namespace
 
+SimTime host_end(const core::Framework& framework, SimTime kernels, SimTime launches) {
+  return framework.launches_wait ? kernels + launches : std::max(kernels, launches);
+}
+
 SimTime slowed_kernel(SimTime alone, const Slowdown& slowdown) {
   return static_cast<SimTime>(std::llround(static_cast<double>(alone) * (1.0 + lengthening(slowdown))));
 }
@@ -361,7 +365,7 @@ std::vector<Price> prices_of(const core::StepGraph& graph, const Machine& machin
     const auto& spec = graph.specs[i];
     if (spec.kind != OpKind::host) continue;
     const auto gpu = chain_time(marked(graph.chains[static_cast<std::size_t>(spec.n)], graph), durations, experts);
-    prices[i].duration = durations[i] = std::max<SimTime>(0, spec.m * host - gpu);
+    prices[i].duration = durations[i] = host_end(framework, gpu, spec.m * host) - gpu;
     prices[i].kernel_share = 0.0;
   }
   auto slowed = durations;

@@ -56,6 +56,10 @@ core::SimTime cell_time(const core::StepGraph& graph, const core::OpSpec& cell, 
                         const Slowdown& experts);
 
 // How long kernels take while data-parallel collectives slow them from start to end.
+// When a body ends whose kernels take `kernels` and whose launches take `launches` of the host: the later of both, or their
+// sum where each launch waits for the kernel before it.
+core::SimTime host_end(const core::Framework& framework, core::SimTime kernels, core::SimTime launches);
+
 core::SimTime slowed_kernel(core::SimTime alone, const Slowdown& slowdown);
 // Share of a chain's time in which kernels that slow down make it longer, from what it takes (`slowed`) when all of them are slowed
 // so: what is waited for longer than for a kernel, as an exchange of keys beside it or the host, is none. 1 where it takes no time.

@@ -134,7 +134,7 @@ PartTimes Pricer::part_times(const core::Body& body, const core::Framework& fram
       if (ops[i].scope == core::Scope::expert) time.experts += chain_.durations[i];
     }
     const auto gpu = chain_time(chain_part_, chain_.durations, slowdown);
-    time.time = std::max({gpu, launches.total() * host, offload_time(body, part)});
+    time.time = std::max(host_end(framework, gpu, launches.total() * host), offload_time(body, part));
     // The waits for the host and for a copy follow the kernels.
     time.slowed = chain_time(chain_part_, chain_.slowed, slowdown) + time.time - gpu;
     out[index_of(part)] = time;

@@ -34,7 +34,8 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, b
           chain.slowed.push_back(chain.durations.back());
         };
         if (const auto copy = offload_time(body, part); copy > 0) wait_until(copy);
-        if (launches > 0) wait_until(launches);
+        if (launches > 0)
+          wait_until(host_end(framework, chain_time(chain.ops, chain.durations, experts), launches));
       }
     };
     const auto add_modes = [&](const core::Body& body) {

@@ -3,8 +3,11 @@
 //   tiles  = ceil(m / Tm) ceil(n / Tn) batch, each cut `s` times along k (split-K)
 //   waves  = x + w (ceil(x) - x),  x = max(1, tiles s / SMs)
 //   t_tile = 2 Tm Tn (k / s + k0) (1 + c (1/Tm + 1/Tn - 1/128 - 1/256)) / (efficiency peak / SMs)
-//   t      = t0 + max(min over (Tm, Tn), s of waves t_tile + partial sums / bandwidth, bytes /
-//   bandwidth)
+//   t      = t0 + max(min over (Tm, Tn), s of waves t_tile + partial sums / bandwidth + a sum bytes / bandwidth,
+//                     bytes / bandwidth)
+//
+// Sum bytes: a weight gradient that is added to a sum in a wider format reads and writes that sum where the output's write
+// would be; a share `a` of what it moves beyond that write is not hidden behind other tiles.
 //
 // The wave count is that of Lee et al. 2025 (NeuSight); w below 1 softens the steps, since
 // tiles of a last, partial wave run at a higher clock and share less bandwidth. c is the loss of
@@ -15,7 +18,8 @@
 // expert's last tile may be partly empty; no split-K; and prologue and epilogue of a tile are not
 // hidden behind its neighbour's, a k0 of its own, in bytes of an operand's row. It is what DeepGEMM's
 // grouped fp8 kernels lose from k = 7168 to 2048 (1297 to 1099 TFLOP/s on H800), and makes fp8,
-// whose rows are shorter in bytes, gain less at the narrow GEMMs of small experts.
+// whose rows are shorter in bytes, gain less at the narrow GEMMs of small experts. Where a library launches a GEMM for each
+// expert instead (Transformer Engine on streams of cuBLAS), each costs a further fixed time.
 
 #include <algorithm>
 #include <cmath>
@@ -95,15 +99,26 @@ double fastest_tiling(const core::OpSpec& op, const Curves& curves, double peak)
   return fastest;
 }
 
+// What an output that is added to a sum moves beyond its own write.
+double sum_bytes(const core::OpSpec& op) {
+  return op.direction == core::Direction::backward ? std::max(0.0, op.bytes.value - minimum_bytes(op)) : 0.0;
+}
+
+// Beyond the first GEMM of a launch for each expert.
+double expert_launches_us(const core::OpSpec& op, const Curves& curves) {
+  return op.grouped ? as_double(op.batch - 1) * curves.find("gemm.grouped.fixed_us").value_or(0.0) : 0.0;
+}
+
 Cost time(const core::OpSpec& op, const Curves& curves) {
   CORE_ASSERT(op.m >= 1 && op.n >= 1 && op.k >= 1 && op.batch >= 1);
   const auto peak = curves.gpu().peak(core::name_of(op.format));
   CORE_ASSERT(peak.has_value());
-  const double compute = fastest_tiling(op, curves, peak->value) * alignment_slowdown(op, curves);
+  const double bandwidth = curves.at("gemm.bandwidth_efficiency") * curves.gpu().memory_bandwidth.value;
+  const double compute = fastest_tiling(op, curves, peak->value) * alignment_slowdown(op, curves) +
+                         curves.find("gemm.sum_exposed").value_or(0.0) * sum_bytes(op) / bandwidth;
   const double bytes = op.bytes.value > 0.0 ? op.bytes.value : minimum_bytes(op);
-  const double memory =
-      bytes / (curves.at("gemm.bandwidth_efficiency") * curves.gpu().memory_bandwidth.value);
-  return {core::Seconds{std::max(compute, memory) + curves.at("gemm.fixed_us") * 1e-6},
+  const double fixed_us = curves.at("gemm.fixed_us") + expert_launches_us(op, curves);
+  return {core::Seconds{std::max(compute, bytes / bandwidth) + fixed_us * 1e-6},
           curves.origin_of("gemm")};
 }
 
