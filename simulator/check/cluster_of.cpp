@@ -43,8 +43,18 @@ constexpr std::array gpu_names = std::to_array<GpuName>({
     {"RTX4090-24GB", "rtx4090"},
 });
 
+// Machines whose kernels their source has measured too, by what their runs' source_ref says.
+struct Machine {
+  std::string_view gpu, source_ref, ours;
+};
+constexpr std::array machines = std::to_array<Machine>({{"B200-SXM", "SimuMax docs/b200", "b200-simumax"}});
+
 // By a source's name for it, or by ours.
 GpuName gpu_of(const core::MeasuredRun& run) {
+  for (const auto& machine : machines) {
+    if (machine.gpu == run.gpu && run.source_ref.find(machine.source_ref) != std::string::npos)
+      return {machine.gpu, machine.ours, "the source's own GEMM and attention times"};
+  }
   for (const auto& name : gpu_names) {
     if (name.source == run.gpu) return name;
   }
