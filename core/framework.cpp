@@ -63,7 +63,7 @@ TensorParts read_tensor_parts(const Document& parts, Figures::Sources& sources) 
 
 Launches read_launches(const Document& document, Figures::Sources& sources) {
   document.reject_unknown({"gemm", "input_gradient", "weight_gradient", "unfused_attention", "flash_attention", "norm",
-                           "activation", "residual", "rope", "other", "collective", "recompute"});
+                           "activation", "residual", "rope", "other", "collective", "router", "expert", "recompute"});
   constexpr std::int64_t most = 1000;
   Figures::Sources own;
   Figures figures(document, own);
@@ -73,6 +73,7 @@ Launches read_launches(const Document& document, Figures::Sources& sources) {
   l.weight_gradient = figures.count("weight_gradient", 1, most);
   l.collective = figures.count("collective", 0, most);
   l.recompute = figures.count("recompute", 0, most);
+  l.expert = figures.not_negative("expert");
   const auto read_pass = [&](std::string_view key, Launches::Pass& pass) {
     const Document& both = document.at(key);
     both.reject_unknown({"forward", "backward"});
@@ -88,6 +89,7 @@ Launches read_launches(const Document& document, Figures::Sources& sources) {
   read_pass("residual", l.residual);
   read_pass("rope", l.rope);
   read_pass("other", l.other);
+  read_pass("router", l.router);
   for (auto& [figure, source] : own) sources.emplace_back("launches." + figure, source);
   return l;
 }

@@ -45,6 +45,8 @@ struct Launches {
   Pass unfused_attention, flash_attention;  // with what splits and joins queries, keys and values
   Pass norm, activation, residual, rope, other;
   std::int64_t collective = 1;
+  Pass router{0, 0};                 // scores, top k, auxiliary loss and counts of tokens, beyond the router's own GEMM
+  double expert = 0;                 // of the host's work for each expert of a grouped GEMM, in launches
   std::int64_t recompute = 0;        // bookkeeping of a body that runs its forward again, random states above all
 };
 

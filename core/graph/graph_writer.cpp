@@ -145,7 +145,7 @@ const std::vector<ChainOp>& GraphWriter::chain_of(std::uint16_t body, Part part)
     }
     chain.push_back({find_or_add(spec), op->recompute, op->overlaps_next});
   }
-  const auto launches = launches_of(work_.framework.launches, ops);
+  const auto launches = launches_of(work_.framework.launches, ops, work_.plan.graphs);
   const auto offloaded = work_.bodies[body].offloaded;
   if (offloaded.value > 0.0 && part != Part::weight_gradient) chain.push_back(copy_wait(chain, part, offloaded));
   if (launches > 0 && work_.framework.host_per_launch.value > 0.0) chain.push_back(host_wait(chain, part, launches));

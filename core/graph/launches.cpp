@@ -1,5 +1,6 @@
 #include "core/graph/launches.h"
 
+#include <cmath>
 #include <string_view>
 
 namespace core {
@@ -22,23 +23,49 @@ std::int64_t of(const Launches::Pass& pass, const OpSpec& spec) {
   return spec.direction == Direction::forward ? pass.forward : pass.backward;
 }
 
+bool is_router(std::string_view name) { return name.starts_with("router"); }
+
+bool is_of_experts(const BodyOp& op) {
+  if (op.scope == Scope::expert) return true;
+  for (const std::string_view part : {"experts", "shared", "permute", "sort_by", "dispatch", "combine", "mlp"}) {
+    if (has(op.spec.name, part)) return true;
+  }
+  return false;
+}
+
+// Whether graphs of parts of a layer hold an operation.
+bool in_graph(const BodyOp& op, CudaGraphs graphs) {
+  const bool both = graphs == CudaGraphs::attention_router;
+  if (is_router(op.spec.name)) return both || graphs == CudaGraphs::router;
+  return (both || graphs == CudaGraphs::attention) && !is_of_experts(op);
+}
+
+std::int64_t of_gemm(const Launches& launches, const BodyOp& op) {
+  const auto& spec = op.spec;
+  std::int64_t count = launches.input_gradient;
+  if (spec.direction == Direction::forward || op.recompute) count = launches.gemm;
+  else if (op.weight_gradient) count = launches.weight_gradient;
+  if (spec.grouped) count += std::llround(launches.expert * static_cast<double>(spec.batch));
+  if (is_router(spec.name) && !op.weight_gradient) count += of(launches.router, spec);
+  return count;
+}
+
 }  // namespace
 
-std::int64_t launches_of(const Launches& launches, const BodyOp& op) {
+std::int64_t launches_of(const Launches& launches, const BodyOp& op, CudaGraphs graphs) {
+  if (in_graph(op, graphs)) return 0;
   const auto& spec = op.spec;
   if (is_collective(spec.kind)) return launches.collective;
   switch (spec.kind) {
-    case OpKind::gemm:
-      if (spec.direction == Direction::forward || op.recompute) return launches.gemm;
-      return op.weight_gradient ? launches.weight_gradient : launches.input_gradient;
+    case OpKind::gemm: return of_gemm(launches, op);
     case OpKind::attention:
       return of(spec.kernel == AttentionKernel::unfused ? launches.unfused_attention : launches.flash_attention, spec);
     default: return of(pass_of(launches, spec.name), spec);
   }
 }
 
-std::int64_t launches_of(const Launches& launches, const std::vector<const BodyOp*>& ops) {
-  LaunchCount count(launches);
+std::int64_t launches_of(const Launches& launches, const std::vector<const BodyOp*>& ops, CudaGraphs graphs) {
+  LaunchCount count(launches, graphs);
   for (const auto* op : ops) count.add(*op);
   return count.total();
 }

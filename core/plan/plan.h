@@ -62,8 +62,10 @@ std::string_view name_of(Collectives collectives);
 // The loss: unfused keeps the logits in fp32; fused keeps them in 16 bits and rereads them; linear never forms them whole
 // (fused linear cross-entropy).
 enum class Loss : std::uint8_t { unfused, fused, linear };
-// What CUDA graphs cover: with them the host launches a layer at once.
-enum class CudaGraphs : std::uint8_t { none, layers };
+// What CUDA graphs cover: with them the host launches a layer at once, or of a layer with experts what comes before them
+// (attention, with its norms), the router with what prepares the dispatch, or both.
+enum class CudaGraphs : std::uint8_t { none, layers, attention, router, attention_router };
+std::string_view name_of(CudaGraphs graphs);  // "none", "layers", "attention", "router", "attention+router"
 
 // A complete parallel plan (level 1 of the representation). Ranks are numbered with tensor parallel fastest, then context,
 // data and pipeline parallel (Megatron's order tp-cp-dp-pp). Experts share the tp * cp * dp ranks of a stage out anew:

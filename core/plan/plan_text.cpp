@@ -143,7 +143,7 @@ class Reader {
     else if (key == "collectives") read_collectives();
     else if (key == "reduce") plan_.reduce_runs = choice({"each", "runs"}) == 1;
     else if (key == "loss") plan_.loss = static_cast<Loss>(choice({"unfused", "fused", "linear"}));
-    else if (key == "graphs") plan_.graphs = choice({"none", "layers"}) == 0 ? CudaGraphs::none : CudaGraphs::layers;
+    else if (key == "graphs") plan_.graphs = static_cast<CudaGraphs>(choice({"none", "layers", "attention", "router", "attention+router"}));
     else if (key == "sync") plan_.post_validation = choice({"before", "post"}) == 1;
     else if (key == "recipe") plan_.recipe = std::string(word_.value), out_.has_recipe = true;
     else return false;
@@ -353,7 +353,7 @@ std::string rest_text(const ParallelPlan& plan) {
   if (plan.collectives != Collectives::flat) text += fmt::format(" collectives={}", name_of(plan.collectives));
   if (plan.reduce_runs) text += " reduce=runs";
   if (plan.loss != Loss::unfused) text += plan.loss == Loss::fused ? " loss=fused" : " loss=linear";
-  if (plan.graphs == CudaGraphs::layers) text += " graphs=layers";
+  if (plan.graphs != CudaGraphs::none) text += " graphs=" + std::string(name_of(plan.graphs));
   if (plan.post_validation) text += " sync=post";
   return text;
 }
@@ -383,6 +383,17 @@ std::string_view name_of(ContextParallel kind) {
     case ContextParallel::ring: return "ring";
     case ContextParallel::all_gather: return "all-gather";
     case ContextParallel::ulysses: return "ulysses";
+  }
+  CORE_ASSERT(false);
+}
+
+std::string_view name_of(CudaGraphs graphs) {
+  switch (graphs) {
+    case CudaGraphs::none: return "none";
+    case CudaGraphs::layers: return "layers";
+    case CudaGraphs::attention: return "attention";
+    case CudaGraphs::router: return "router";
+    case CudaGraphs::attention_router: return "attention+router";
   }
   CORE_ASSERT(false);
 }

@@ -361,13 +361,16 @@ void take_loss(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
 void take_graphs(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
   const std::string& graphs = run.cuda_graphs;
   if (graphs.empty() || graphs == "none") return;
-  const bool all = graphs == "full_iteration" || graphs == "per-layer" ||
-                   graphs == "transformer_engine" || contains(graphs, "attn");
-  if (all) plan.graphs = core::CudaGraphs::layers;
-  if (!all)
+  const bool all = graphs == "full_iteration" || graphs == "per-layer" || graphs == "transformer_engine";
+  const bool attention = contains(graphs, "attn"), router = contains(graphs, "moe_router");
+  using core::CudaGraphs;
+  if (all || (attention && run.experts.value_or(0) == 0)) plan.graphs = CudaGraphs::layers;
+  else if (attention) plan.graphs = router ? CudaGraphs::attention_router : CudaGraphs::attention;
+  else if (router) plan.graphs = CudaGraphs::router;
+  if (plan.graphs == CudaGraphs::none)
     notes.ignore(fmt::format("CUDA graphs of parts of a layer: {}", graphs));
   else if (graphs != "per-layer")
-    notes.assume(fmt::format("CUDA graphs {} cover each layer", graphs));
+    notes.assume(fmt::format("CUDA graphs {} are graphs={}", graphs, core::name_of(plan.graphs)));
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ PartTimes Pricer::part_times(const core::Body& body, const core::Framework& fram
   PartTimes out;
   const auto time_of = [&](const std::vector<core::BodyOp>& ops, Part part) {
     chain_part_.clear();
-    core::LaunchCount launches(framework.launches);
+    core::LaunchCount launches(framework.launches, plan.graphs);
     PartTime time;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (part == Part::input_gradient && ops[i].weight_gradient) continue;

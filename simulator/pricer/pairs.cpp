@@ -26,7 +26,7 @@ void Pricer::price_pairs(const core::ParallelPlan& plan, PricedBodies& bodies, b
       for (const auto part : all_parts) {
         auto& chain = parts[index_of(part)] = price_chain(body, part, plan);
         // The waits for a copy and for the host's launches, as core/graph/graph_writer.cpp has them.
-        const auto launches = core::launches_of(framework.launches, core::ops_of(body, part)) * host;
+        const auto launches = core::launches_of(framework.launches, core::ops_of(body, part), plan.graphs) * host;
         const auto wait_until = [&](SimTime end) {
           const auto wait = end - chain_time(chain.ops, chain.durations, experts);
           chain.ops.push_back({static_cast<std::uint32_t>(chain.durations.size()) | chain_host_mark, false, false});

@@ -20,7 +20,7 @@ Body layer_of(const std::string& framework, const std::string& plan_text, Attent
 }
 
 std::int64_t count(const Body& body, Part part, const std::string& framework) {
-  return launches_of(load_framework(framework).launches, ops_of(body, part));
+  return launches_of(load_framework(framework).launches, ops_of(body, part), CudaGraphs::none);
 }
 
 // A GPT layer of Megatron-LM 2.6 (megatron/model/transformer.py). Forward: 2 norms, 4 GEMMs, in attention the bias of queries, keys

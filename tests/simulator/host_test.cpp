@@ -24,8 +24,8 @@ Layer layer_of(const std::string& model, const core::ParallelPlan& plan, std::in
   const auto& bodies = pricer.bodies(plan);
   const auto body = core::layer_body(setting.bodies_of(plan).kinds.front(), plan.recompute, plan);
   const auto& launches = setting.framework.launches;
-  return {bodies.kinds.front()[simulator::index_of(plan.recompute)].parts, core::launches_of(launches, core::ops_of(body, Part::forward)),
-          core::launches_of(launches, core::ops_of(body, Part::backward))};
+  return {bodies.kinds.front()[simulator::index_of(plan.recompute)].parts, core::launches_of(launches, core::ops_of(body, Part::forward), plan.graphs),
+          core::launches_of(launches, core::ops_of(body, Part::backward), plan.graphs)};
 }
 
 core::ParallelPlan plan_of(const std::string& text) { return core::parse_plan(text, "test").plan; }
