@@ -23,14 +23,16 @@ struct FrameworkFigure {
 };
 constexpr std::array framework_figures = std::to_array<FrameworkFigure>({
     {"step_overhead_ms", &core::Framework::step_overhead, 1e-3},
+    {"host_us_per_launch", &core::Framework::host_per_launch, 1e-6},
 });
 
 const FrameworkFigure& figure_at(const Target& target) {
   for (const auto& figure : framework_figures) {
     if (figure.key == target.key) return figure;
   }
-  throw core::InputError(
-      fmt::format("calibration: {}: {}: expected step_overhead_ms", target.file(), target.key));
+  throw core::InputError(fmt::format("calibration: {}: {}: expected step_overhead_ms or host_us_per_launch",
+                                     target.file(),
+                                     target.key));
 }
 
 // The file of data/curves that a GPU reads a number from; "" where it reads none.

@@ -116,6 +116,20 @@ TEST(Calibrate, CountsAllOfMegatronBridgeAsOneSource) {
   EXPECT_EQ(planner::calibration_source(run), "korth22");
 }
 
+// A figure of a framework that times do not follow from is refused.
+TEST(Calibrate, ReachesRowsWithEachShippedFigureOfAFramework) {
+  const auto spec = planner::read_calibration(core::data_dir() / "calibration" / "parameters.json");
+  const auto rows = planner::calibration_rows(
+      {core::read_measured_table(core::data_dir() / "measured" / "runs.csv")}, spec);
+  const planner::Pricing pricing(spec, rows.rows);
+  for (std::size_t j = 0; j < spec.parameters.size(); ++j) {
+    if (spec.parameters[j].targets.front().folder != "frameworks") continue;
+    bool reached = false;
+    for (std::size_t i = 0; i < rows.rows.size(); ++i) reached |= pricing.reaches(j, i);
+    EXPECT_TRUE(reached) << spec.parameters[j].name;
+  }
+}
+
 // A curve of a part hides that of its architecture.
 TEST(Calibrate, ReachesTheRowsThatReadAFile) {
   const auto spec = only({"sustained rate, Hopper", "sustained rate, H100 of 500 W"});
