@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ struct Target {
   std::string folder, name;  // "curves", "hopper"
   std::string key;           // dotted, "sustained.rate"
   std::vector<double> start;
+  std::optional<std::size_t> element;  // one number of a list alone; then `start` has that one
 
   std::string file() const { return folder + "/" + name + ".json"; }  // below data/
 };

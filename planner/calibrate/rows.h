@@ -16,6 +16,7 @@ struct CalibrationRow {
   simulator::Translation run;
   double measured_s = 0.0;
   double weight = 0.0;
+  bool held_back = false;  // judged by the fit, not in it
 };
 
 struct CalibrationRows {
