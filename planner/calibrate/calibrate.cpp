@@ -1,10 +1,9 @@
 #include "planner/calibrate/calibrate.h"
 
-#include <tbb/global_control.h>
-
 #include "core/error.h"
 #include "planner/calibrate/fit_constants.h"
 #include "planner/calibrate/pricing.h"
+#include "planner/parallel.h"
 
 namespace planner {
 
@@ -12,10 +11,6 @@ Calibration calibrate(const CalibrationSpec& spec,
                       const CalibrationRows& given,
                       LeaveOneOut leave_one_out,
                       int threads) {
-  using tbb::global_control;
-  std::optional<global_control> limit;
-  if (threads > 0)
-    limit.emplace(global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
   const auto& rows = given.rows;
   if (rows.empty())
     throw core::InputError("calibrate: no row of the tables can be predicted and has a step time");
@@ -28,7 +23,8 @@ Calibration calibrate(const CalibrationSpec& spec,
     };
   };
   observed.reaches = [&](std::size_t j, std::size_t i) { return pricing.reaches(j, i); };
-  auto result = fit_constants(spec, observed, leave_one_out);
+  Calibration result;
+  on_threads(threads, [&] { result = fit_constants(spec, observed, leave_one_out); });
   result.skipped = given.skipped;
   return result;
 }

@@ -155,9 +155,9 @@ TEST(Calibrate, WritesTheSameFilesFromItsOwnResult) {
   fs::create_directories(data);
   for (const auto* folder : {"curves", "frameworks"})
     fs::copy(core::data_dir() / folder, data / folder, fs::copy_options::recursive);
-  const auto first = planner::written(result, data, {"runs.csv"});
+  const auto first = planner::written(result, data, "simulate calibrate runs.csv");
   planner::write_data(first, data);
-  const auto second = planner::written(result, data, {"runs.csv"});
+  const auto second = planner::written(result, data, "simulate calibrate runs.csv");
   ASSERT_EQ(first.size(), 2u);
   for (std::size_t i = 0; i < first.size(); ++i) {
     EXPECT_EQ(first[i].file, second[i].file);
