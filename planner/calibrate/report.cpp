@@ -14,6 +14,7 @@ namespace {
 std::string percent(double share) { return fmt::format("{:.1f}", 100.0 * share); }
 
 std::string errors_text(const simulator::ErrorSummary& e) {
+  if (e.n == 0) return fmt::format("{:>6} {:>6} {:>6} {:>7}", "-", "-", "-", "-");
   return fmt::format("{:>6} {:>6} {:>6} {:>+7.1f}",
                      percent(e.median_abs),
                      percent(e.mean_abs),
