@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/io/data_dir.h"
 #include "planner/calibrate/curve_targets.h"
+#include "planner/calibrate/data_text.h"
 #include "planner/calibrate/kernel_rows.h"
 #include "planner/calibrate/report.h"
 #include "planner/calibrate/write.h"
@@ -160,6 +161,35 @@ TEST(CalibrateKernels, MeetsTheShippedTablesAndSourcesLeftOut) {
     EXPECT_LT(c.all().after.mean_abs, c.all().before.mean_abs + 0.003) << fit.name;
     if (!c.all().left_out) continue;
     EXPECT_LT(c.all().left_out->median_abs, 0.16) << fit.name;
+  }
+}
+
+// The numbers of a figure of data/curves.
+std::vector<double> shipped_numbers(const planner::Target& target) {
+  const auto root = core::Document::read_json_file(core::data_dir() / target.file());
+  const auto* figure = planner::member_at(root, target.key);
+  if (figure->has("value")) return {figure->at("value").as_real()};
+  std::vector<double> numbers;
+  for (const auto& each : figure->at("values").as_list()) numbers.push_back(each.as_real());
+  return numbers;
+}
+
+// After a change of tables or declarations: `simulate calibrate --write`.
+TEST(CalibrateKernels, ShippedCurvesAreWhatItWrites) {
+  for (const auto& fit :
+       planner::calibrate_kernels(shipped_fits(), shipped_tables(), "", LeaveOneOut::no)) {
+    const auto& c = fit.calibration;
+    for (std::size_t j = 0; j < c.fitted.size(); ++j) {
+      if (c.fitted[j].rows_touched == 0) continue;
+      for (std::size_t t = 0; t < c.spec.parameters[j].targets.size(); ++t) {
+        const auto& target = c.spec.parameters[j].targets[t];
+        const auto shipped = shipped_numbers(target);
+        const auto first = target.element.value_or(0);
+        const auto fitted = c.numbers(j, t);
+        for (std::size_t i = 0; i < fitted.size(); ++i)
+          EXPECT_NEAR(shipped[first + i], fitted[i], 1e-3 * fitted[i]) << target.file() << " " << target.key;
+      }
+    }
   }
 }
 
