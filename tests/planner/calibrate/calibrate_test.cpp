@@ -106,6 +106,22 @@ TEST(Calibrate, WeighsASourceAsTheRootOfItsConfigurations) {
   EXPECT_NEAR(weight.at("korth22"), std::sqrt(static_cast<double>(n.at("korth22"))), 1e-9);
 }
 
+TEST(Calibrate, HoldsBackASourceThatIsLeftOut) {
+  const auto spec = only({"sustained rate, Ampere"});
+  const auto table = core::read_measured_table(core::data_dir() / "measured" / "runs.csv");
+  const auto rows = planner::calibration_rows({table}, spec, "korth22");
+  const auto result = planner::calibrate(spec, rows, LeaveOneOut::no);
+  EXPECT_GT(result.held_back, 0u);
+  EXPECT_EQ(result.rows + result.held_back, rows.rows.size());
+  EXPECT_EQ(result.all().after.n, result.rows);
+  try {
+    planner::calibration_rows({table}, spec, "nobody");
+    FAIL();
+  } catch (const core::InputError& error) {
+    EXPECT_STREQ(error.what(), "--leave-out nobody: no row of the tables has this source");
+  }
+}
+
 TEST(Calibrate, CountsAllOfMegatronBridgeAsOneSource) {
   core::MeasuredRun run;
   run.id = "mb2606_llama3_8b";
