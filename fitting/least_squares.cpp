@@ -163,7 +163,7 @@ Fit fit(const LeastSquares& problem) {
   ceres::Solver::Options solver;
   solver.linear_solver_type = ceres::DENSE_QR;
   solver.num_threads = 1;
-  solver.max_num_iterations = 40;
+  solver.max_num_iterations = 200;  // models with kinks, as of tiles and waves, take small steps
   solver.initial_trust_region_radius =
       1e8;  // the first step is Gauss-Newton's: models are nearly linear
   solver.function_tolerance = 1e-7;

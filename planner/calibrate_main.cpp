@@ -1,15 +1,19 @@
-// simulate calibrate: the few constants of systems, fitted to measured training runs.
+// simulate calibrate: curves fitted to measured kernels and collectives, and the few constants of systems
+// fitted to measured training runs.
 #include "planner/calibrate_main.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "core/error.h"
 #include "core/io/data_dir.h"
+#include "planner/calibrate/calibrate_kernels.h"
 #include "planner/calibrate/report.h"
 #include "planner/calibrate/write.h"
+#include "planner/parallel.h"
 #include "simulator/check/input.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
@@ -18,42 +22,75 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string parameters, format = "table", output;
+  std::string parameters, from, leave_out, format = "table", output;
   int threads = 0;
   bool leave_one_out = false, write = false, quiet = false;
+
+  // What is written says how well it holds on sources that it was not fitted to.
+  planner::LeaveOneOut leaves() const {
+    return leave_one_out || write ? planner::LeaveOneOut::yes : planner::LeaveOneOut::no;
+  }
 };
 
-int run(const Options& options) {
-  const auto& data = core::data_dir();
-  const auto spec = planner::read_calibration(options.parameters.empty()
-                                                  ? data / "calibration" / "parameters.json"
-                                                  : std::filesystem::path(options.parameters));
+std::filesystem::path specification(const Options& options, const char* shipped) {
+  if (!options.parameters.empty()) return options.parameters;
+  return core::data_dir() / "calibration" / shipped;
+}
+
+bool converged(const planner::Calibration& fit, const std::string& name, const Options& options) {
+  if (!fit.converged && !options.quiet)
+    fmt::print(stderr, "simulate: calibrate: {} did not converge: {}\n", name, fit.message);
+  return fit.converged;
+}
+
+void write(const planner::DataTexts& texts, const Options& options) {
+  planner::write_data(texts.changed(), core::data_dir());
+  for (const auto& text : texts.changed()) {
+    if (!options.quiet) fmt::print(stderr, "simulate: calibrate: wrote {}\n", text.file);
+  }
+}
+
+int fit_runs(const Options& options) {
+  if (!options.from.empty())
+    throw core::InputError("--from: names tables of kernels, and is not for tables of runs");
+  const auto spec = planner::read_calibration(specification(options, "parameters.json"));
   std::vector<core::MeasuredTable> tables;
-  std::vector<std::string> names;  // without folders: they go into data files
+  std::string command = "simulate calibrate";
   for (const auto& file : options.files) {
     tables.push_back(simulator::read_measured_input(file, {}));
-    names.push_back(std::filesystem::path(file).filename().string());
+    // Without folders: it goes into data files.
+    command += " " + std::filesystem::path(file).filename().string();
   }
-  const auto rows = planner::calibration_rows(tables, spec);
-  // What is written says how well it holds on sources that it was not fitted to.
-  const bool leave = options.leave_one_out || options.write;
-  const auto result = planner::calibrate(
-      spec, rows, leave ? planner::LeaveOneOut::yes : planner::LeaveOneOut::no, options.threads);
+  const auto rows = planner::calibration_rows(tables, spec, options.leave_out);
+  const auto result = planner::calibrate(spec, rows, options.leaves(), options.threads);
   simulator::deliver(options.format == "json" ? planner::calibration_json(result)
                                               : planner::calibration_table(result),
                      options.output);
-  if (!result.converged) {
-    if (!options.quiet)
-      fmt::print(stderr, "simulate: calibrate: did not converge: {}\n", result.message);
-    return 1;
+  if (!converged(result, "the fit", options)) return 1;
+  planner::DataTexts texts(core::data_dir());
+  texts.put(result, command);
+  if (options.write) write(texts, options);
+  return 0;
+}
+
+int fit_kernels(const Options& options) {
+  const auto fits = planner::read_kernel_fits(specification(options, "kernels.json"));
+  const auto from =
+      options.from.empty() ? core::data_dir() / "measured" : std::filesystem::path(options.from);
+  std::vector<planner::KernelCalibration> results;
+  planner::on_threads(options.threads, [&] {
+    results = planner::calibrate_kernels(fits, from, options.leave_out, options.leaves());
+  });
+  simulator::deliver(options.format == "json" ? planner::kernels_json(results)
+                                              : planner::kernels_table(results),
+                     options.output);
+  planner::DataTexts texts(core::data_dir());
+  for (const auto& result : results) {
+    if (!converged(result.calibration, result.name, options)) return 1;
+    texts.put(result.calibration,
+              fmt::format("simulate calibrate ({}: {})", result.name, fmt::join(result.tables, " ")));
   }
-  if (options.write) {
-    const auto texts = planner::written(result, data, names);
-    planner::write_data(texts, data);
-    for (const auto& text : texts) {
-      if (!options.quiet) fmt::print(stderr, "simulate: calibrate: wrote {}\n", text.file);
-    }
-  }
+  if (options.write) write(texts, options);
   return 0;
 }
 
@@ -61,12 +98,18 @@ int run(const Options& options) {
 
 int calibrate_main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Fits constants of data/ to the step times of measured training runs.",
-               "simulate calibrate"};
-  app.add_option("files", options.files, "tables of measured runs (CSV)")->required();
+  CLI::App app{
+      "Fits constants of data/: without tables, the curves of data/curves to measured kernels and "
+      "collectives; with tables of training runs, the constants of systems to their step times.",
+      "simulate calibrate"};
+  app.add_option("files", options.files, "tables of measured runs (CSV); none: kernels");
+  app.add_option("--from", options.from, "folder of tables of kernels; default data/measured");
+  app.add_option("--leave-out",
+                 options.leave_out,
+                 "source whose rows are judged by the fit, not in it");
   app.add_option("--parameters",
                  options.parameters,
-                 "what is fitted; default data/calibration/parameters.json");
+                 "what is fitted; default parameters.json or, of kernels, kernels.json of data/calibration");
   app.add_flag("--leave-one-out",
                options.leave_one_out,
                "also fit without each source, and judge it by that fit");
@@ -79,5 +122,5 @@ int calibrate_main(int argc, char** argv) {
   app.add_option("--output", options.output, "file for the result");
   app.add_flag("--quiet", options.quiet, "nothing on standard error");
   if (const auto status = simulator::parse<CLI::ExtrasError, CLI::ParseError>(app, argc, argv)) return *status;
-  return run(options);
+  return options.files.empty() ? fit_kernels(options) : fit_runs(options);
 }

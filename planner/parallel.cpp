@@ -1,8 +1,10 @@
 #include "planner/parallel.h"
 
-#ifdef __SANITIZE_THREAD__
-
 #include <tbb/global_control.h>
+
+#include <optional>
+
+#ifdef __SANITIZE_THREAD__
 
 #include <algorithm>
 #include <atomic>
@@ -39,3 +41,14 @@ void parallel_for(std::size_t n, const std::function<void(std::size_t)>& body) {
 }  // namespace planner
 
 #endif
+
+namespace planner {
+
+void on_threads(int threads, const std::function<void()>& body) {
+  std::optional<tbb::global_control> limit;
+  if (threads > 0)
+    limit.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
+  body();
+}
+
+}  // namespace planner

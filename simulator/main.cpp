@@ -1,4 +1,5 @@
-// simulate: one plan in depth; `simulate check`: predictions held against measured runs; `simulate calibrate`: constants fitted to them.
+// simulate: one plan in depth; `simulate check`: predictions held against measured runs; `simulate calibrate`: curves and
+// constants fitted to measured kernels and runs.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 

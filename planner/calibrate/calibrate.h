@@ -14,7 +14,7 @@ enum class LeaveOneOut : std::uint8_t { no, yes };
 
 // A parameter after the fit.
 struct FittedParameter {
-  double value = 0.0;            // of the first number, four significant digits
+  double value = 0.0;            // of the first number, six significant digits
   double standard_error = 0.0;   // of its logarithm: relative
   std::size_t rows_touched = 0;  // whose times it moves at all; at 0 it stays at its start
   bool at_bound = false;
@@ -23,9 +23,10 @@ struct FittedParameter {
   std::optional<double> helps_by;
 };
 
-// Errors of a source's rows, relative: predicted / measured - 1.
+// Errors of a source's rows, relative: predicted / measured - 1. A source that was held back from the
+// fit has its errors under it as well.
 struct SourceErrors {
-  std::string source;  // "all" for the last
+  std::string source;  // "all" for the last: the rows that were fitted
   simulator::ErrorSummary before, after;
   // Priced with what is fitted without the source, on the model linearised at the fit.
   std::optional<simulator::ErrorSummary> left_out;
@@ -35,13 +36,13 @@ struct Calibration {
   CalibrationSpec spec;
   std::vector<FittedParameter> fitted;  // as spec.parameters
   std::vector<SourceErrors> sources;    // by name, then all
-  std::size_t rows = 0, skipped = 0;
+  std::size_t rows = 0, held_back = 0, skipped = 0;  // fitted, only judged, not understood
   bool converged = false;
   std::string message;
   int iterations = 0;
 
   const SourceErrors& all() const { return sources.back(); }
-  // The numbers of a target of a parameter after the fit, four significant digits each.
+  // The numbers of a target of a parameter after the fit, six significant digits each.
   std::vector<double> numbers(std::size_t parameter, std::size_t target) const;
 };
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/io/data_dir.h"
-#include "core/io/document.h"
 #include "planner/calibrate/data_text.h"
 
 namespace planner {
@@ -62,9 +62,23 @@ Target target_of(const core::Document& where) {
   return target;
 }
 
+void check_bounds(const core::Document& entry, const Parameter& p) {
+  if (!(p.low < p.high) || p.start() < p.low || p.start() > p.high)
+    entry.at("start").complain(fmt::format("a start between low {} and high {}", p.low, p.high));
+}
+
 Parameter parameter_of(const core::Document& entry) {
-  entry.reject_unknown(
-      {"name", "meaning", "file", "key", "start", "low", "high", "log_sigma", "reason", "with"});
+  entry.reject_unknown({"name",
+                        "meaning",
+                        "file",
+                        "key",
+                        "start",
+                        "low",
+                        "high",
+                        "log_sigma",
+                        "reason",
+                        "with",
+                        "each"});
   Parameter p;
   p.name = words(entry, "name");
   p.meaning = words(entry, "meaning");
@@ -72,8 +86,6 @@ Parameter parameter_of(const core::Document& entry) {
   p.targets.push_back(target_of(entry));
   p.low = entry.at("low").as_positive_real();
   p.high = entry.at("high").as_positive_real();
-  if (!(p.low < p.high) || p.start() < p.low || p.start() > p.high)
-    entry.at("start").complain(fmt::format("a start between low {} and high {}", p.low, p.high));
   p.log_sigma = entry.at("log_sigma").as_positive_real();
   if (const auto* with = entry.find("with")) {
     for (const auto& each : with->as_list()) {
@@ -84,6 +96,26 @@ Parameter parameter_of(const core::Document& entry) {
   return p;
 }
 
+// A parameter for each number of the targets' lists, named after it and what "each" calls it.
+std::vector<Parameter> one_by_one(const core::Document& entry, const Parameter& whole) {
+  const auto& names = entry.at("each").as_list();
+  if (std::ranges::any_of(whole.targets,
+                          [&](const Target& target) { return target.start.size() != names.size(); }))
+    entry.at("each").complain("a name for each number of the lists");
+  std::vector<Parameter> parameters;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    auto p = whole;
+    p.name += ", " + names[i].as_text();
+    for (auto& target : p.targets) {
+      target.start = {target.start[i]};
+      target.element = i;
+    }
+    check_bounds(entry, p);
+    parameters.push_back(std::move(p));
+  }
+  return parameters;
+}
+
 }  // namespace
 
 CalibrationSpec read_calibration(const std::filesystem::path& file) {
@@ -91,26 +123,47 @@ CalibrationSpec read_calibration(const std::filesystem::path& file) {
   root.reject_unknown({"title", "noise", "huber", "source_most", "source_weights", "parameters"});
   root.at("title").as_text();
   CalibrationSpec spec;
-  spec.noise = sourced(root, "noise");
-  spec.huber = sourced(root, "huber");
-  spec.source_most = sourced(root, "source_most");
+  read_noise(root, spec);
   for (const auto& [source, weight] : root.at("source_weights").as_object()) {
     weight.reject_unknown({"weight", "reason"});
     words(weight, "reason");
     spec.source_weights.emplace(source, weight.at("weight").as_positive_real());
   }
-  std::set<std::string> names, targets;
-  for (const auto& entry : root.at("parameters").as_list()) {
-    auto p = parameter_of(entry);
+  std::set<std::string> targets;
+  spec.parameters = read_parameters(root.at("parameters"), targets);
+  return spec;
+}
+
+void read_noise(const core::Document& root, CalibrationSpec& spec) {
+  spec.noise = sourced(root, "noise");
+  spec.huber = sourced(root, "huber");
+  spec.source_most = sourced(root, "source_most");
+}
+
+std::vector<Parameter> read_parameters(const core::Document& list, std::set<std::string>& targets) {
+  std::set<std::string> names;
+  std::vector<Parameter> parameters;
+  for (const auto& entry : list.as_list()) {
+    const auto p = parameter_of(entry);
     if (!names.insert(p.name).second) entry.at("name").complain("a name that stands once");
     for (const auto& target : p.targets) {
       if (!targets.insert(target.file() + ":" + target.key).second)
         entry.at("key").complain("targets that stand once");
     }
-    spec.parameters.push_back(std::move(p));
+    if (entry.has("each")) {
+      for (auto& part : one_by_one(entry, p)) parameters.push_back(std::move(part));
+    } else {
+      check_bounds(entry, p);
+      parameters.push_back(p);
+    }
   }
-  if (spec.parameters.empty()) root.at("parameters").complain("at least one parameter");
-  return spec;
+  if (parameters.empty()) list.complain("at least one parameter");
+  return parameters;
+}
+
+double weight_of_each(std::size_t n, double most) {
+  const auto rows = static_cast<double>(n);
+  return std::min(std::sqrt(rows), most) / rows;
 }
 
 }  // namespace planner

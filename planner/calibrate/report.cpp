@@ -1,6 +1,9 @@
 #include "planner/calibrate/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "core/io/json_writer.h"
 
@@ -11,11 +14,17 @@ namespace {
 std::string percent(double share) { return fmt::format("{:.1f}", 100.0 * share); }
 
 std::string errors_text(const simulator::ErrorSummary& e) {
+  if (e.n == 0) return fmt::format("{:>6} {:>6} {:>6} {:>7}", "-", "-", "-", "-");
   return fmt::format("{:>6} {:>6} {:>6} {:>+7.1f}",
                      percent(e.median_abs),
                      percent(e.mean_abs),
                      percent(e.p90_abs),
                      100.0 * e.bias);
+}
+
+std::size_t touched(const Calibration& c) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      c.fitted, [](const FittedParameter& f) { return f.rows_touched > 0; }));
 }
 
 std::string parameters_table(const Calibration& c) {
@@ -47,21 +56,29 @@ std::string parameters_table(const Calibration& c) {
 }
 
 std::string sources_table(const Calibration& c) {
-  std::string text = fmt::format("{:<16} {:>5}   {:<28}   {:<28}{}\n{:<16} {:>5} ",
-                                 "step time, %",
+  std::size_t width = 16;
+  for (const auto& s : c.sources) width = std::max(width, s.source.size());
+  std::string text = fmt::format("{:<{}} {:>5}   {:<28}   {:<28}{}\n{:<{}} {:>5} ",
+                                 c.spec.measures + ", %",
+                                 width,
                                  "",
                                  "at the starts",
                                  "fitted",
                                  c.all().left_out ? "   source left out" : "",
                                  "source",
+                                 width,
                                  "rows");
   const int parts = c.all().left_out ? 3 : 2;
   for (int i = 0; i < parts; ++i)
     text += fmt::format("  {:>6} {:>6} {:>6} {:>7}", "median", "mean", "p90", "bias");
   text += "\n";
   for (const auto& s : c.sources) {
-    text += fmt::format(
-        "{:<16} {:>5}   {}  {}", s.source, s.before.n, errors_text(s.before), errors_text(s.after));
+    text += fmt::format("{:<{}} {:>5}   {}  {}",
+                        s.source,
+                        width,
+                        s.before.n,
+                        errors_text(s.before),
+                        errors_text(s.after));
     if (s.left_out) text += "  " + errors_text(*s.left_out);
     text += "\n";
   }
@@ -88,6 +105,8 @@ void write_parameter(core::JsonWriter& json, const Calibration& c, std::size_t j
     json.begin_object();
     json.member("file", p.targets[t].file());
     json.member("key", p.targets[t].key);
+    if (const auto element = p.targets[t].element)
+      json.member("element", static_cast<std::int64_t>(*element));
     json.key("numbers").begin_list();
     for (const double number : c.numbers(j, t)) json.value(number);
     json.end_list();
@@ -110,38 +129,10 @@ void write_parameter(core::JsonWriter& json, const Calibration& c, std::size_t j
   json.end_object();
 }
 
-}  // namespace
-
-std::string remark_on(const FittedParameter& fitted) {
-  if (fitted.rows_touched == 0) return "no row touches it: stays at its start";
-  std::string remark;
-  if (fitted.at_bound) remark = "at a bound";
-  if (fitted.helps_by && *fitted.helps_by <= 0.0)
-    remark += std::string(remark.empty() ? "" : "; ") + "does not help the left-out median";
-  return remark;
-}
-
-std::string calibration_table(const Calibration& c) {
-  std::size_t fitted = 0;
-  for (const auto& f : c.fitted) fitted += f.rows_touched > 0 ? 1 : 0;
-  return fmt::format(
-      "{} parameters ({} that rows touch) on {} rows of {} sources; {} rows skipped; "
-      "{} after {} iterations\n\n{}\n{}",
-      c.fitted.size(),
-      fitted,
-      c.rows,
-      c.sources.size() - 1,
-      c.skipped,
-      c.converged ? "converged" : "NOT CONVERGED",
-      c.iterations,
-      parameters_table(c),
-      sources_table(c));
-}
-
-std::string calibration_json(const Calibration& c) {
-  core::JsonWriter json;
-  json.begin_object();
+// The members of an object.
+void write_calibration(core::JsonWriter& json, const Calibration& c) {
   json.member("rows", static_cast<std::int64_t>(c.rows));
+  json.member("held_back", static_cast<std::int64_t>(c.held_back));
   json.member("skipped", static_cast<std::int64_t>(c.skipped));
   json.member("converged", c.converged);
   json.member("message", c.message);
@@ -157,6 +148,89 @@ std::string calibration_json(const Calibration& c) {
     write_errors(json, "before", s.before);
     write_errors(json, "after", s.after);
     if (s.left_out) write_errors(json, "left_out", *s.left_out);
+    json.end_object();
+  }
+  json.end_list();
+}
+
+}  // namespace
+
+std::string remark_on(const FittedParameter& fitted) {
+  if (fitted.rows_touched == 0) return "no row touches it: stays at its start";
+  std::string remark;
+  if (fitted.at_bound) remark = "at a bound";
+  if (fitted.helps_by && *fitted.helps_by <= 0.0)
+    remark += std::string(remark.empty() ? "" : "; ") + "does not help the left-out median";
+  return remark;
+}
+
+std::string calibration_table(const Calibration& c) {
+  return fmt::format(
+      "{} parameters ({} that rows touch) on {} rows of {} sources; {}{} rows skipped; "
+      "{} after {} iterations\n\n{}\n{}",
+      c.fitted.size(),
+      touched(c),
+      c.rows,
+      c.sources.size() - 1,
+      c.held_back > 0 ? fmt::format("{} held back, ", c.held_back) : "",
+      c.skipped,
+      c.converged ? "converged" : "NOT CONVERGED",
+      c.iterations,
+      parameters_table(c),
+      sources_table(c));
+}
+
+std::string calibration_json(const Calibration& c) {
+  core::JsonWriter json;
+  json.begin_object();
+  write_calibration(json, c);
+  json.end_object();
+  return json.text();
+}
+
+std::string kernels_table(const std::vector<KernelCalibration>& fits) {
+  std::string text = fmt::format(
+      "{:<32} {:>10} {:>6} {:>5}   {:<28}   {:<28}   source left out\n{:<32} {:>10} {:>6} {:>5} ",
+      "time, %",
+      "",
+      "",
+      "",
+      "at the starts",
+      "fitted",
+      "fit",
+      "parameters",
+      "moved",
+      "rows");
+  for (int i = 0; i < 3; ++i)
+    text += fmt::format("  {:>6} {:>6} {:>6} {:>7}", "median", "mean", "p90", "bias");
+  text += "\n";
+  std::string parts;
+  for (const auto& [name, tables, c] : fits) {
+    text += fmt::format("{:<32} {:>10} {:>6} {:>5}   {}  {}",
+                        name,
+                        c.fitted.size(),
+                        touched(c),
+                        c.rows,
+                        errors_text(c.all().before),
+                        errors_text(c.all().after));
+    if (c.all().left_out) text += "  " + errors_text(*c.all().left_out);
+    text += "\n";
+    parts += fmt::format("\n{} ({})\n{}", name, fmt::join(tables, ", "), calibration_table(c));
+  }
+  return text + parts;
+}
+
+std::string kernels_json(const std::vector<KernelCalibration>& fits) {
+  core::JsonWriter json;
+  json.begin_object();
+  json.key("fits").begin_list();
+  for (const auto& [name, tables, calibration] : fits) {
+    json.begin_object();
+    json.member("name", name);
+    json.key("tables").begin_list();
+    for (const auto& table : tables) json.value(table);
+    json.end_list();
+    write_calibration(json, calibration);
     json.end_object();
   }
   json.end_list();

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -54,9 +52,8 @@ void weigh(std::vector<CalibrationRow>& rows, const CalibrationSpec& spec) {
   for (const auto& row : rows) ++repeats[row.source][configuration(row)];
   for (auto& row : rows) {
     const auto& of_source = repeats.at(row.source);
-    const auto n = static_cast<double>(of_source.size());
     const auto factor = spec.source_weights.find(row.source);
-    row.weight = std::min(std::sqrt(n), spec.source_most) / n / of_source.at(configuration(row));
+    row.weight = weight_of_each(of_source.size(), spec.source_most) / of_source.at(configuration(row));
     if (factor != spec.source_weights.end()) row.weight *= factor->second;
   }
 }
@@ -69,7 +66,8 @@ std::string calibration_source(const core::MeasuredRun& run) {
 }
 
 CalibrationRows calibration_rows(const std::vector<core::MeasuredTable>& tables,
-                                 const CalibrationSpec& spec) {
+                                 const CalibrationSpec& spec,
+                                 const std::string& leave_out) {
   std::vector<const core::MeasuredRun*> runs;
   std::set<std::string_view> seen;
   for (const auto& table : tables) {
@@ -87,6 +85,13 @@ CalibrationRows calibration_rows(const std::vector<core::MeasuredTable>& tables,
       ++result.skipped;
     }
   }
+  bool held_back = leave_out.empty();
+  for (auto& row : result.rows) {
+    if (row.source == leave_out) row.held_back = held_back = true;
+  }
+  if (!held_back)
+    throw core::InputError(
+        fmt::format("--leave-out {}: no row of the tables has this source", leave_out));
   weigh(result.rows, spec);
   return result;
 }

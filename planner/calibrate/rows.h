@@ -16,6 +16,7 @@ struct CalibrationRow {
   simulator::Translation run;
   double measured_s = 0.0;
   double weight = 0.0;
+  bool held_back = false;  // judged by the fit, not in it
 };
 
 struct CalibrationRows {
@@ -29,8 +30,10 @@ std::string calibration_source(const core::MeasuredRun& run);
 
 // All rows that have a step time to be predicted, weighted so that no source dominates: a source
 // of n different configurations weighs sqrt(n) rows, at most `source_most`, times its weight in the
-// specification; rows of one configuration share its weight.
+// specification; rows of one configuration share its weight. Those of the source `leave_out` ("" for
+// none) are held back; throws InputError where no row has it.
 CalibrationRows calibration_rows(const std::vector<core::MeasuredTable>& tables,
-                                 const CalibrationSpec& spec);
+                                 const CalibrationSpec& spec,
+                                 const std::string& leave_out = "");
 
 }  // namespace planner

@@ -7,63 +7,47 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/graph/op.h"
 #include "core/hardware/hardware.h"
 #include "core/io/data_dir.h"
+#include "planner/calibrate/kernel_rows.h"
 #include "simulator/cost/cost.h"
 
 namespace {
 
-using core::AttentionKernel;
-using core::Direction;
 using core::OpKind;
 using core::OpSpec;
 using simulator::Curves;
 
-using Row = std::map<std::string, std::string>;
+// One line of a table, and what the cost model says of it.
+struct Row {
+  planner::KernelCells cells;
+  planner::KernelRow measured;
 
-// One line of a table without line breaks in cells; quotes enclose commas.
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
+  const std::string& at(std::string_view column) const { return cells.text(column); }
+  double predicted_s() const {
+    return planner::predicted_s(measured, Curves::load(measured.gpu));
   }
-  return cells;
-}
+};
 
-std::vector<Row> table(const std::string& name) {
-  std::ifstream in(core::data_dir() / "measured" / name);
-  std::string line;
-  std::getline(in, line);
-  const std::vector<std::string> header = cells_of(line);
+// The rows of a table of data/measured; `table` holds their cells.
+std::vector<Row> rows_of(const planner::KernelTable& table, std::string_view kind) {
   std::vector<Row> rows;
-  while (std::getline(in, line)) {
-    const std::vector<std::string> cells = cells_of(line);
-    EXPECT_EQ(cells.size(), header.size()) << line;
-    Row row;
-    for (std::size_t i = 0; i < header.size(); ++i) {
-      row[header[i]] = cells[i];
-    }
-    rows.push_back(std::move(row));
+  for (const auto& line : table.rows) {
+    const planner::KernelCells cells(table, line);
+    rows.push_back({cells, planner::kernel_row(kind, cells)});
   }
   return rows;
 }
 
-double number(const Row& row, const char* key) { return std::stod(row.at(key)); }
-std::int64_t count(const Row& row, const char* key) { return std::stoll(row.at(key)); }
+planner::KernelTable table(const std::string& name) {
+  return planner::read_kernel_table(core::data_dir() / "measured" / name);
+}
 
 Curves curves_of(const std::string& gpu) { return Curves::load(core::load_gpu(gpu)); }
 
@@ -104,24 +88,19 @@ class Errors {
 
 TEST(PublishedKernels, Gemm) {
   Errors errors;
-  for (const Row& row : table("gemm.csv")) {
-    OpSpec op;
-    op.kind = OpKind::gemm;
-    op.format = core::format_of(row.at("format"));
-    op.m = count(row, "m");
-    op.n = count(row, "n");
-    op.k = count(row, "k");
-    op.batch = count(row, "batch");
-    op.grouped = row.at("grouped") == "1";
-    const bool fitted = row.at("fitted") == "yes";
-    errors.add(row.at("gpu") + " " + row.at("format") + (op.grouped ? " grouped" : "") + (fitted ? "" : ", not fitted"),
-               simulator::kernel_time(op, curves_of(row.at("gpu"))).time.value,
-               number(row, "time_us") * 1e-6);
+  for (const char* name : {"gemm.csv", "gemm_layers.csv"}) {
+    const auto gemms = table(name);
+    for (const Row& row : rows_of(gemms, "gemm")) {
+      const bool fitted = row.at("fitted") == "yes", grouped = row.cells.flag("grouped");
+      errors.add(row.at("gpu") + " " + row.at("format") + (grouped ? " grouped" : "") + (fitted ? "" : ", not fitted"),
+                 row.predicted_s(),
+                 row.measured.measured_s);
+    }
   }
   errors.print("GEMM");
   // The rows are drawn evenly over M, so small GEMMs weigh more than in the whole tables, where the
   // medians from M = 256 up are 3.6 % (A100) and 4.9 % (H100).
-  EXPECT_LT(errors.spread("a100-sxm-80 fp16").median, 5.0);
+  EXPECT_LT(errors.spread("a100-sxm-80 fp16").median, 6.0);
   EXPECT_LT(errors.spread("h100-sxm fp16").median, 7.0);
   EXPECT_LT(errors.spread("h100-sxm fp8").median, 6.0);
   EXPECT_LT(errors.spread("v100-pcie-32 fp32").median, 9.0);
@@ -140,33 +119,9 @@ TEST(PublishedKernels, Gemm) {
 
 TEST(PublishedKernels, Attention) {
   Errors errors;
-  for (const Row& row : table("attention.csv")) {
-    OpSpec op;
-    op.kind = OpKind::attention;
-    op.format = core::Format::fp16;
-    op.kernel = core::attention_kernel_of(row.at("kernel"));
-    op.causal = row.at("causal") == "1";
-    op.m = op.n = count(row, "sequence");
-    op.k = count(row, "head_size");
-    op.batch = op.kv_batch = count(row, "tokens") / op.m * count(row, "heads");
-    // The tables count 4 s^2 d FLOPs forward, half when causal, 2.5 times that backward, whatever
-    // the kernel does.
-    OpSpec counted = op;
-    counted.kernel = AttentionKernel::flash2;
-    const Curves curves = curves_of(row.at("gpu"));
-    double predicted = 0.0, flops = 0.0;
-    for (const Direction direction : {Direction::forward, Direction::backward}) {
-      const bool wanted = row.at("pass") == "fwd+bwd" ||
-                          row.at("pass") == (direction == Direction::forward ? "fwd" : "bwd");
-      if (wanted) {
-        op.direction = counted.direction = direction;
-        predicted += simulator::kernel_time(op, curves).time.value;
-        flops += core::attention_flops(counted).value;
-      }
-    }
-    errors.add(
-        row.at("gpu") + " " + row.at("kernel"), predicted, flops / (number(row, "tflops") * 1e12));
-  }
+  const auto charts = table("attention.csv");
+  for (const Row& row : rows_of(charts, "attention"))
+    errors.add(row.at("gpu") + " " + row.at("kernel"), row.predicted_s(), row.measured.measured_s);
   errors.print("Attention");
   EXPECT_LT(errors.spread("a100-sxm-80 flash1").median, 7.0);
   EXPECT_LT(errors.spread("a100-sxm-80 flash2").worst, 4.0);
@@ -228,23 +183,12 @@ TEST(PublishedKernels, HopperCurvesHoldForH200Nvl) {
   }
 }
 
-// Gated DeltaNet by Triton kernels. FLOPs of chunks of 64 tokens: 10 C d + 6 d^2 a token and head
-// forward, 2.5 times that backward; traffic of four tensors forward and eight backward.
+// Gated DeltaNet by Triton kernels.
 TEST(PublishedKernels, Scan) {
   Errors errors;
-  for (const Row& row : table("scan.csv")) {
-    const bool forward = row.at("pass") == "forward";
-    const double d = number(row, "head_size");
-    const double rows = number(row, "batch") * number(row, "sequence") * number(row, "heads");
-    OpSpec op;
-    op.kind = OpKind::scan;
-    op.direction = forward ? Direction::forward : Direction::backward;
-    op.flops = core::Flops{rows * (10 * 64 * d + 6 * d * d) * (forward ? 1.0 : 2.5)};
-    op.bytes = core::Bytes{rows * d * 2 * (forward ? 4 : 8)};
-    errors.add(row.at("gpu") + " " + row.at("pass"),
-               simulator::kernel_time(op, curves_of(row.at("gpu"))).time.value,
-               number(row, "time_ms") * 1e-3);
-  }
+  const auto scans = table("scan.csv");
+  for (const Row& row : rows_of(scans, "scan"))
+    errors.add(row.at("gpu") + " " + row.at("pass"), row.predicted_s(), row.measured.measured_s);
   errors.print("Scan");
   EXPECT_LT(errors.spread("h200-sxm forward").median, 10.0);
   EXPECT_LT(errors.spread("h200-sxm backward").median, 20.0);
@@ -254,17 +198,14 @@ TEST(PublishedKernels, Scan) {
 
 TEST(PublishedKernels, MemoryBound) {
   Errors errors;
-  for (const Row& row : table("memory_bound.csv")) {
-    OpSpec op;
-    op.kind = OpKind::memory_bound;
-    op.name = row.at("name");
-    op.bytes = core::Bytes{number(row, "bytes")};
-    const bool own = Curves::load(core::load_gpu("a100-sxm-80"))
-                         .find("memory_bound." + op.name + ".efficiency")
-                         .has_value();
-    errors.add(row.at("gpu") + " " + (own ? op.name : "elementwise"),
-               simulator::kernel_time(op, curves_of(row.at("gpu"))).time.value,
-               number(row, "time_us") * 1e-6);
+  const Curves curves = curves_of("a100-sxm-80");
+  const auto kernels = table("memory_bound.csv");
+  for (const Row& row : rows_of(kernels, "memory_bound")) {
+    const auto& name = row.at("name");
+    const bool own = curves.find("memory_bound." + name + ".efficiency").has_value();
+    errors.add(row.at("gpu") + " " + (own ? name : "elementwise"),
+               row.predicted_s(),
+               row.measured.measured_s);
   }
   errors.print("Memory-bound");
   for (const char* gpu : {"a100-pcie-40", "a100-pcie-80", "v100-pcie-32", "a100-sxm-80"}) {

@@ -106,6 +106,22 @@ TEST(Calibrate, WeighsASourceAsTheRootOfItsConfigurations) {
   EXPECT_NEAR(weight.at("korth22"), std::sqrt(static_cast<double>(n.at("korth22"))), 1e-9);
 }
 
+TEST(Calibrate, HoldsBackASourceThatIsLeftOut) {
+  const auto spec = only({"sustained rate, Ampere"});
+  const auto table = core::read_measured_table(core::data_dir() / "measured" / "runs.csv");
+  const auto rows = planner::calibration_rows({table}, spec, "korth22");
+  const auto result = planner::calibrate(spec, rows, LeaveOneOut::no);
+  EXPECT_GT(result.held_back, 0u);
+  EXPECT_EQ(result.rows + result.held_back, rows.rows.size());
+  EXPECT_EQ(result.all().after.n, result.rows);
+  try {
+    planner::calibration_rows({table}, spec, "nobody");
+    FAIL();
+  } catch (const core::InputError& error) {
+    EXPECT_STREQ(error.what(), "--leave-out nobody: no row of the tables has this source");
+  }
+}
+
 TEST(Calibrate, CountsAllOfMegatronBridgeAsOneSource) {
   core::MeasuredRun run;
   run.id = "mb2606_llama3_8b";
@@ -114,6 +130,20 @@ TEST(Calibrate, CountsAllOfMegatronBridgeAsOneSource) {
   EXPECT_EQ(planner::calibration_source(run), "mb");
   run.id = "korth22_175b";
   EXPECT_EQ(planner::calibration_source(run), "korth22");
+}
+
+// A figure of a framework that times do not follow from is refused.
+TEST(Calibrate, ReachesRowsWithEachShippedFigureOfAFramework) {
+  const auto spec = planner::read_calibration(core::data_dir() / "calibration" / "parameters.json");
+  const auto rows = planner::calibration_rows(
+      {core::read_measured_table(core::data_dir() / "measured" / "runs.csv")}, spec);
+  const planner::Pricing pricing(spec, rows.rows);
+  for (std::size_t j = 0; j < spec.parameters.size(); ++j) {
+    if (spec.parameters[j].targets.front().folder != "frameworks") continue;
+    bool reached = false;
+    for (std::size_t i = 0; i < rows.rows.size(); ++i) reached |= pricing.reaches(j, i);
+    EXPECT_TRUE(reached) << spec.parameters[j].name;
+  }
 }
 
 // A curve of a part hides that of its architecture.
@@ -141,9 +171,9 @@ TEST(Calibrate, WritesTheSameFilesFromItsOwnResult) {
   fs::create_directories(data);
   for (const auto* folder : {"curves", "frameworks"})
     fs::copy(core::data_dir() / folder, data / folder, fs::copy_options::recursive);
-  const auto first = planner::written(result, data, {"runs.csv"});
+  const auto first = planner::written(result, data, "simulate calibrate runs.csv");
   planner::write_data(first, data);
-  const auto second = planner::written(result, data, {"runs.csv"});
+  const auto second = planner::written(result, data, "simulate calibrate runs.csv");
   ASSERT_EQ(first.size(), 2u);
   for (std::size_t i = 0; i < first.size(); ++i) {
     EXPECT_EQ(first[i].file, second[i].file);

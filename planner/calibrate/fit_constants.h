@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/calibrate/calibrate.h"
+
+namespace planner {
+
+// Measured rows as a fit of constants sees them.
+struct Observations {
+  struct Row {
+    std::string source;
+    double weight = 0.0;
+    bool held_back = false;  // judged by the fit, not in it
+  };
+  std::vector<Row> rows;
+  // log(predicted / measured) of a row, with each parameter at its start times exp(x).
+  using Residual = std::function<double(std::size_t row)>;
+  std::function<Residual(const std::vector<double>& x)> at;
+  // Whether a parameter is among the numbers that a row reads.
+  std::function<bool(std::size_t parameter, std::size_t row)> reaches;
+};
+
+// Fits the parameters of a specification to rows (fitting/least_squares.h), starts are priors.
+Calibration fit_constants(const CalibrationSpec& spec,
+                          const Observations& observed,
+                          LeaveOneOut leave_one_out);
+
+}  // namespace planner
