@@ -98,7 +98,7 @@ Launches read_launches(const Document& document, Figures::Sources& sources) {
 
 Framework load_framework(std::string_view name) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
-  document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
+  document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic", "attention_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
                            "layer_gradient_placeholders", "output_gradient_placeholders", "sums_gradients_apart",
                            "keeps_gradients", "context_GiB", "workspace_MiB",
@@ -113,6 +113,7 @@ Framework load_framework(std::string_view name) {
   f.norm_traffic = figures.positive("norm_traffic");
   f.activation_traffic = figures.positive("activation_traffic");
   f.rope_traffic = figures.positive("rope_traffic");
+  f.attention_traffic = figures.not_negative("attention_traffic");
   f.tensor_parts = read_tensor_parts(document.at("tensor_parts"), sources);
   f.sources.emplace_back("tensor_parts", document.at("tensor_parts").at("source").as_text());
   f.bucket_parameters = figures.not_negative("bucket_parameters");

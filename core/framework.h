@@ -60,6 +60,7 @@ struct Framework {
   std::optional<std::int64_t> loss_chunk_tokens;  // of the linear loss; nothing = as many as make logits of the input's size
   // Memory traffic of elementwise kernels over that of one fused kernel: 1 = fused.
   double norm_traffic = 1, activation_traffic = 1, rope_traffic = 1;
+  double attention_traffic = 0;        // copies of queries, keys, values and output around a fused attention kernel
   TensorParts tensor_parts;
   double bucket_parameters = 0;        // gradients are reduced in buckets of at least this many parameters,
   double bucket_parameters_per_rank = 0;  // and at least this many times the data-parallel size

@@ -153,7 +153,20 @@ void write_ulysses(BodyWriter& writer, const CoreAttention& a, const BodyContext
 
 }  // namespace
 
+namespace {
+
+// Queries, keys, values and output read and written once more for each copy; the backward fills its targets with zeros first.
+void write_copies(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+  if (context.attention_traffic <= 0.0 || context.attention == AttentionKernel::unfused) return;
+  const double copied = context.tokens() * context.recipe->activation_bytes * (a.q_width() + a.kv_width() + a.out_width());
+  const double passes = direction == Direction::forward ? 2.0 : 3.0;
+  writer.memory_bound("attention_copies", direction, passes * context.attention_traffic * copied, modules::core_attention);
+}
+
+}  // namespace
+
 void write_core_attention(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+  write_copies(writer, a, context, direction);
   if (context.cp == 1) {
     writer.op(kernel_of(a, context, direction), modules::core_attention);
     return;

@@ -259,6 +259,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.norm_traffic = framework.norm_traffic;
   c.activation_traffic = framework.activation_traffic;
   c.rope_traffic = framework.rope_traffic;
+  c.attention_traffic = framework.attention_traffic;
   c.sums_gradients_apart = framework.sums_gradients_apart;
   c.vocab_multiple = framework.vocab_multiple;
   return c;

@@ -114,6 +114,7 @@ Stack stack_of(const MeasuredRun& run) {
 
 std::string_view framework_file_of(const MeasuredRun& run) {
   const Stack stack = stack_of(run);
+  if (contains(run.framework, "llm-foundry")) return "llm-foundry";
   // torchtitan compiles where it is told to.
   const bool eager = contains(run.framework, "torchtitan") && !contains(run.notes, "compile");
   if (stack == Stack::fsdp && eager) return "fsdp-eager";
