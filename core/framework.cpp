@@ -100,7 +100,7 @@ Framework load_framework(std::string_view name) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic", "attention_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
-                           "layer_gradient_placeholders", "output_gradient_placeholders", "sums_gradients_apart",
+                           "layer_gradient_placeholders", "output_gradient_placeholders", "sums_gradients_apart", "recompute_stops_early",
                            "keeps_gradients", "context_GiB", "workspace_MiB",
                            "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
                            "host_us_per_launch", "host_us_per_launch_graphs", "launches_wait", "host_memory_factor", "step_overhead_ms"});
@@ -123,6 +123,7 @@ Framework load_framework(std::string_view name) {
   f.layer_gradient_placeholders = figures.not_negative("layer_gradient_placeholders");
   f.output_gradient_placeholders = figures.not_negative("output_gradient_placeholders");
   f.sums_gradients_apart = figures.count("sums_gradients_apart", 0, 1) == 1;
+  f.recompute_stops_early = figures.count("recompute_stops_early", 0, 1) == 1;
   f.keeps_gradients = figures.count("keeps_gradients", 0, 1) == 1;
   f.context = gibibytes(figures.not_negative("context_GiB"));
   f.workspace = Bytes{figures.not_negative("workspace_MiB") * mebibyte};

@@ -69,6 +69,7 @@ struct Framework {
   // Tensors in the weights' format that stand for the gradients of GEMM weights where GEMMs add gradients to the sum
   // themselves: kept for each shape of the layers' weights, and of the output layer's.
   double layer_gradient_placeholders = 0, output_gradient_placeholders = 0;
+  bool recompute_stops_early = false;  // full recompute ends with the last tensor that the backward needs
   bool sums_gradients_apart = false;   // GEMMs write a weight's gradient, which a kernel of its own adds to the sum
   bool keeps_gradients = false;        // gradients in the weights' format stay beside a sum in another one
   Bytes context;                       // CUDA context and libraries

@@ -54,6 +54,7 @@ struct Body {
   Bytes backward_transient;
   Bytes held_gradients;      // gradients of GEMM outputs that a split backward keeps from I to W
   Bytes held_inputs;         // inputs of GEMMs that recompute makes anew, or offload brings back, in I and W needs
+  bool stops_early = false;  // full recompute leaves out what follows the last tensor that the backward needs
   Bytes offloaded;           // copied to the host beside the forward operations, and back beside the backward ones
   double parameters = 0.0;      // elements on this rank, without the experts'
   double gemm_parameters = 0.0; // of those, elements of GEMM weights (the ones that fp8 copies)
@@ -96,6 +97,7 @@ struct BodyContext {
   std::optional<std::int64_t> loss_chunk_tokens;
   // Memory traffic of elementwise kernels over that of one fused kernel (data/frameworks).
   double norm_traffic = 1.0, activation_traffic = 1.0, rope_traffic = 1.0, attention_traffic = 0.0;
+  bool recompute_stops_early = false;   // full recompute ends with the last tensor that the backward needs (data/frameworks)
   bool sums_gradients_apart = false;    // a kernel of its own adds a weight's gradient to the sum (data/frameworks)
   std::int64_t vocab_multiple = 1;      // the vocabulary is padded to a multiple of this times tp
   bool gathers_input = true;            // false where a parallel residual shares the gathered input

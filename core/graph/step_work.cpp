@@ -126,14 +126,27 @@ Body lower_blocks(const std::vector<Block>& blocks,
     ++place;
     merge(body, std::move(one));
   }
+  body.stops_early = context.recompute_stops_early;
   body.input = Bytes{context.recipe->activation_bytes * context.tokens_between_blocks() *
                      static_cast<double>(model.hidden)};
   return body;
 }
 
+bool is_sum(const BodyOp& op) {
+  return op.spec.kind == OpKind::memory_bound && (op.spec.name == "residual" || op.spec.name == "dropout");
+}
+
+// What a layer's own last GEMM and the sum after it make is the next layer's input, which no backward of this layer needs.
+void leave_out_end(std::vector<BodyOp>& forward) {
+  auto end = forward.size();
+  while (end > 0 && (is_sum(forward[end - 1]) || (forward[end - 1].scope == Scope::tensor && !forward[end - 1].overlaps_next))) --end;
+  if (end > 0 && forward[end - 1].spec.kind == OpKind::gemm && !forward[end - 1].spec.grouped) forward.resize(end - 1);
+}
+
 Body recompute_all(const Body& body) {
   Body out = body;
   std::vector<BodyOp> backward = body.forward;
+  if (body.stops_early) leave_out_end(backward);
   for (auto& op : backward) op.recompute = true;
   append(backward, body.backward);
   out.backward = std::move(backward);
@@ -261,6 +274,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.rope_traffic = framework.rope_traffic;
   c.attention_traffic = framework.attention_traffic;
   c.sums_gradients_apart = framework.sums_gradients_apart;
+  c.recompute_stops_early = framework.recompute_stops_early;
   c.vocab_multiple = framework.vocab_multiple;
   return c;
 }
