@@ -210,6 +210,17 @@ double mesh_share(const Node& node, const GroupLinks& links, bool has_island) {
   return static_cast<double>(links.per_domain - 1) / static_cast<double>(node.nvlink_domain - 1);
 }
 
+// Boards of several GPUs in one server (two of four A100): a ring for each of a board's members, each over a PCIe link of its
+// own, no faster together than NVLink on the boards. Bridged pairs were measured to reach one link's rate (Vidur, H100 NVL).
+double board_rate(const Routes& routes, std::int64_t first, std::int64_t stride, std::int64_t size) {
+  const Node& node = routes.cluster->node;
+  const double pcie = node.pcie_per_gpu.value;
+  if (node.nvlink_domain <= 2 || routes.gpu_island_edge.empty()) return pcie;
+  const std::int64_t to_end = node.nvlink_domain - first % node.nvlink_domain;
+  const std::int64_t on_board = std::min(size, (to_end + stride - 1) / stride);
+  return std::max(pcie, std::min(static_cast<double>(on_board) * pcie, node.nvlink_per_gpu.value));
+}
+
 // What holds inside a domain: the slower kind of link that the members need there.
 void fill_intra(const Routes& routes, bool nvlink, std::int64_t gpu, GroupLinks& links) {
   const bool has_island = nvlink && !routes.gpu_island_edge.empty();
@@ -245,6 +256,7 @@ GroupLinks links_of(const Routes& routes,
   links.domains = static_cast<std::int64_t>(parts.size());
   const bool nvlink = joined_by_nvlink(routes, first, stride, links.size);
   fill_intra(routes, nvlink, first, links);
+  if (!nvlink) links.intra = BytesPerSecond{board_rate(routes, first, stride, links.size)};
   links.inside_nvlink =
       links.domains == 1 && nvlink && (links.size == 1 || !routes.gpu_island_edge.empty());
   links.switch_reduces = links.inside_nvlink && links.domain_reduces && links.size > 1;
