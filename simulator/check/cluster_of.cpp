@@ -149,8 +149,10 @@ core::Cluster cluster_of(const core::MeasuredRun& run, Notes& notes) {
   const auto per_node = run.gpus_per_node.value_or(node.gpus);
   if (per_node > 1) node.gpus = static_cast<int>(std::min<std::int64_t>(per_node, 1024));
   if (per_node > 1 || !run.gpus_per_node) {
-    if (known.empty()) take_domain(run, node, notes);
-    take_network(run, node);
+    if (known.empty()) {
+      take_domain(run, node, notes);
+      take_network(run, node);
+    }
   }
   if (run.gpu_power_w &&
       std::abs(static_cast<double>(*run.gpu_power_w) - cluster.gpu.tdp_W) > 1.0) {
