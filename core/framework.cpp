@@ -61,6 +61,15 @@ TensorParts read_tensor_parts(const Document& parts, Figures::Sources& sources) 
   return t;
 }
 
+UnitCopies read_unit_copies(const Document& document, Figures::Sources& sources) {
+  document.reject_unknown({"gathers", "gradients", "scalings"});
+  Figures::Sources own;
+  Figures figures(document, own);
+  const UnitCopies copies{figures.not_negative("gathers"), figures.not_negative("gradients"), figures.not_negative("scalings")};
+  for (auto& [figure, source] : own) sources.emplace_back("unit_copies." + figure, source);
+  return copies;
+}
+
 Launches read_launches(const Document& document, Figures::Sources& sources) {
   document.reject_unknown({"gemm", "input_gradient", "weight_gradient", "unfused_attention", "flash_attention", "norm",
                            "activation", "residual", "rope", "other", "collective", "router", "expert", "recompute"});
@@ -100,7 +109,7 @@ Framework load_framework(std::string_view name) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic", "attention_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
-                           "layer_gradient_placeholders", "output_gradient_placeholders", "sums_gradients_apart", "recompute_stops_early",
+                           "layer_gradient_placeholders", "output_gradient_placeholders", "unit_copies", "sums_gradients_apart", "recompute_stops_early",
                            "keeps_gradients", "context_GiB", "workspace_MiB",
                            "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
                            "host_us_per_launch", "host_us_per_launch_graphs", "launches_wait", "host_memory_factor", "step_overhead_ms"});
@@ -131,6 +140,7 @@ Framework load_framework(std::string_view name) {
   f.communicator = gibibytes(figures.not_negative("communicator_GiB"));
   f.allocation_unit = Bytes{figures.positive("allocation_unit_B")};
   f.fragmentation = figures.not_negative("fragmentation");
+  f.unit_copies = read_unit_copies(document.at("unit_copies"), sources);
   f.launches = read_launches(document.at("launches"), sources);
   f.host_per_launch = Seconds{figures.not_negative("host_us_per_launch") * 1e-6};
   f.host_per_launch_graphs = Seconds{figures.not_negative("host_us_per_launch_graphs") * 1e-6};

@@ -50,6 +50,13 @@ struct Launches {
   std::int64_t recompute = 0;        // bookkeeping of a body that runs its forward again, random states above all
 };
 
+// What moves in memory, for each micro-batch, around the gathers and reductions of parameters that are sharded unit by unit (FSDP).
+struct UnitCopies {
+  double gathers = 0;    // times gathered parameters are copied to where they are used
+  double gradients = 0;  // times gradients are copied, as the backward made them, to where they are reduced
+  double scalings = 0;   // passes over gradients in the format in which they travel, such as their division by the ranks
+};
+
 // What a training framework adds to the bare arithmetic, as in data/frameworks/NAME.json. Every figure has its source
 // there.
 struct Framework {
@@ -70,6 +77,7 @@ struct Framework {
   // themselves: kept for each shape of the layers' weights, and of the output layer's.
   double layer_gradient_placeholders = 0, output_gradient_placeholders = 0;
   bool recompute_stops_early = false;  // full recompute ends with the last tensor that the backward needs
+  UnitCopies unit_copies;
   bool sums_gradients_apart = false;   // GEMMs write a weight's gradient, which a kernel of its own adds to the sum
   bool keeps_gradients = false;        // gradients in the weights' format stay beside a sum in another one
   Bytes context;                       // CUDA context and libraries

@@ -97,6 +97,7 @@ struct BodyContext {
   std::optional<std::int64_t> loss_chunk_tokens;
   // Memory traffic of elementwise kernels over that of one fused kernel (data/frameworks).
   double norm_traffic = 1.0, activation_traffic = 1.0, rope_traffic = 1.0, attention_traffic = 0.0;
+  UnitCopies unit_copies;               // of sharded parameters (data/frameworks)
   bool recompute_stops_early = false;   // full recompute ends with the last tensor that the backward needs (data/frameworks)
   bool sums_gradients_apart = false;    // a kernel of its own adds a weight's gradient to the sum (data/frameworks)
   std::int64_t vocab_multiple = 1;      // the vocabulary is padded to a multiple of this times tp

@@ -105,6 +105,36 @@ void merge(Body& body, Body&& block) {
   body.output_weight += block.output_weight;
 }
 
+constexpr std::string_view gather_copies = "unit_gather_copies";
+
+BodyOp unit_copy(std::string_view name, Direction direction, double bytes, const BodyContext& context) {
+  BodyOp op;
+  op.spec.kind = OpKind::memory_bound;
+  op.spec.name = name;
+  op.spec.format = format_of(context.recipe->compute_format);
+  op.spec.direction = direction;
+  op.spec.bytes = Bytes{bytes};
+  return op;
+}
+
+// Parameters that are sharded are copied after each gather, gradients before each reduction; where gradients travel in another
+// format one more pass casts them.
+void add_unit_copies(const BodyContext& context, Body& body) {
+  const auto& copies = context.unit_copies;
+  const Recipe& recipe = *context.recipe;
+  if (!context.gathered_weights || body.all_parameters() <= 0.0) return;
+  if (const double bytes = 2.0 * copies.gathers * recipe.parameter_gather_bytes * body.all_parameters(); bytes > 0.0) {
+    body.forward.insert(body.forward.begin(), unit_copy(gather_copies, Direction::forward, bytes, context));
+    body.backward.insert(body.backward.begin(), unit_copy(gather_copies, Direction::backward, bytes, context));
+  }
+  const double made = recipe.weight_bytes, sent = recipe.gradient_reduce_bytes;
+  const double cast = made == sent || copies.gradients + copies.scalings == 0.0 ? 0.0 : made + sent;
+  const double each = 2.0 * copies.gradients * made + cast + 2.0 * copies.scalings * sent;
+  if (each <= 0.0) return;
+  body.backward.push_back(unit_copy("gradient_copies", Direction::backward, each * body.all_parameters(), context));
+  body.backward.back().weight_gradient = true;
+}
+
 Body lower_blocks(const std::vector<Block>& blocks,
                   const ModelSpec& model,
                   const BodyContext& context,
@@ -126,6 +156,7 @@ Body lower_blocks(const std::vector<Block>& blocks,
     ++place;
     merge(body, std::move(one));
   }
+  add_unit_copies(context, body);
   body.stops_early = context.recompute_stops_early;
   body.input = Bytes{context.recipe->activation_bytes * context.tokens_between_blocks() *
                      static_cast<double>(model.hidden)};
@@ -147,6 +178,7 @@ Body recompute_all(const Body& body) {
   Body out = body;
   std::vector<BodyOp> backward = body.forward;
   if (body.stops_early) leave_out_end(backward);
+  std::erase_if(backward, [](const BodyOp& op) { return op.spec.name == gather_copies; });
   for (auto& op : backward) op.recompute = true;
   append(backward, body.backward);
   out.backward = std::move(backward);
@@ -274,6 +306,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.rope_traffic = framework.rope_traffic;
   c.attention_traffic = framework.attention_traffic;
   c.sums_gradients_apart = framework.sums_gradients_apart;
+  c.unit_copies = framework.unit_copies;
   c.recompute_stops_early = framework.recompute_stops_early;
   c.vocab_multiple = framework.vocab_multiple;
   return c;
