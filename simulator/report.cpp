@@ -42,6 +42,7 @@ void write_step(core::JsonWriter& json, const Setting& setting, const StepReport
       .member("recipe", plan.recipe)
       .member("step_time_s", report.step_time_s)
       .member("step_time_low_s", report.low_s).member("step_time_high_s", report.high_s)
+      .member("interval_because", report.interval_because)
       .member("tokens_per_s_per_gpu", report.tokens_per_s_per_gpu)
       .member("tokens_per_day", report.tokens_per_day)
       .member("mfu", report.mfu).member("tflops_per_gpu", report.tflops_per_gpu)
@@ -239,6 +240,7 @@ std::string headline_text(const Setting& setting, const StepReport& r, std::opti
       three_digits(r.tokens_per_day / 1e9) + " B", three_digits(r.tflops_per_gpu), percent(r.mfu), flops_convention,
       setting.recipe.gemm_forward, three_digits(setting.cluster.gpu.peak(setting.recipe.gemm_forward)->value / 1e12),
       seconds_text(r.bound_s));
+  out += r.interval_because + '\n';
   out += fmt::format("by other conventions {} (model_causal), {} (6ND), {} (hardware) TFLOP/s a GPU\n",
                      three_digits(r.tflops_causal), three_digits(r.tflops_6nd), three_digits(r.tflops_hardware));
   if (const auto active = flops_parameters_text(setting.model); !active.empty()) out += active + '\n';
