@@ -128,6 +128,23 @@ void write_cluster(core::JsonWriter& json, const Setting& setting) {
   json.end_object();
 }
 
+void write_calibration(core::JsonWriter& json, const Setting& setting) {
+  json.key("calibration");
+  if (!setting.calibrated) {
+    json.null();
+    return;
+  }
+  const auto& c = *setting.calibrated;
+  json.begin_object().key("runs").begin_list();
+  for (const auto& run : c.runs) {
+    json.begin_object().member("run", run.name).member("gpu", run.gpu).member("software", run.runs.software)
+        .member("experts", run.runs.experts).member("measured_step_time_s", run.measured_s)
+        .member("predicted_step_time_s", run.predicted_s).end_object();
+  }
+  json.end_list().key("factors").begin_object();
+  json.member("kernels", c.kernels).member("communication", c.communication).member("host", c.host).end_object().end_object();
+}
+
 void write_sources(core::JsonWriter& json, const Setting& setting) {
   json.key("sources").begin_object();
   for (const auto& [what, source] : sources_of(setting)) json.member(what, source);
@@ -232,6 +249,18 @@ std::string flops_parameters_text(const core::ModelSpec& model) {
                      tied ? "the tied embedding table once, as the output layer" : "the output layer's table, not the input's");
 }
 
+std::string calibration_text(const Setting& setting) {
+  if (!setting.calibrated) return "";
+  const auto& c = *setting.calibrated;
+  std::string out;
+  for (const auto& run : c.runs) {
+    out += fmt::format("calibrated with {}: {} measured, {} predicted\n", run.name, seconds_text(run.measured_s), seconds_text(run.predicted_s));
+  }
+  const bool one = c.kernels == c.communication && c.kernels == c.host;
+  return out + (one ? fmt::format("all times x {:.3f}\n", c.kernels)
+                    : fmt::format("kernels x {:.3f}, communication x {:.3f}, host x {:.3f}\n", c.kernels, c.communication, c.host));
+}
+
 std::string headline_text(const Setting& setting, const StepReport& r, std::optional<double> tokens) {
   std::string out = fmt::format(
       "{} a step (between {} and {}), {} tokens/s a GPU, {} tokens a day\n"
@@ -240,7 +269,7 @@ std::string headline_text(const Setting& setting, const StepReport& r, std::opti
       three_digits(r.tokens_per_day / 1e9) + " B", three_digits(r.tflops_per_gpu), percent(r.mfu), flops_convention,
       setting.recipe.gemm_forward, three_digits(setting.cluster.gpu.peak(setting.recipe.gemm_forward)->value / 1e12),
       seconds_text(r.bound_s));
-  out += r.interval_because + '\n';
+  out += calibration_text(setting) + r.interval_because + '\n';
   out += fmt::format("by other conventions {} (model_causal), {} (6ND), {} (hardware) TFLOP/s a GPU\n",
                      three_digits(r.tflops_causal), three_digits(r.tflops_6nd), three_digits(r.tflops_hardware));
   if (const auto active = flops_parameters_text(setting.model); !active.empty()) out += active + '\n';

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/pricer.h"
+
 namespace simulator {
 
 namespace {

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "simulator/pricer.h"
+#include "core/plan/plan.h"
 
 namespace simulator {
+
+struct Setting;
+class Curves;
 
 // Frameworks whose runs are taken to be alike, by their names in data/frameworks.
 struct SoftwareGroup {

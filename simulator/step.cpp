@@ -72,7 +72,9 @@ void fill_host_memory(const core::StepWork& work, const core::ScheduleTable& tab
 
 void fill_interval(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan, StepReport& report) {
   const auto& known = uncertainty();
-  const auto band = band_of(known, class_of(setting, plan, bench.curves(), known.software), setting.cluster.gpu.arch);
+  const auto run = class_of(setting, plan, bench.curves(), known.software);
+  auto band = band_of(known, run, setting.cluster.gpu.arch);
+  if (setting.calibrated) band = narrowed(known, band, run, setting.cluster.gpu.name, setting.calibrated->runs);
   // What a step waits for besides its work is given, not predicted.
   const double given = setting.data_stall_s + setting.checkpoint_s, predicted = report.step_time_s - given;
   report.low_s = predicted * band.low + given;

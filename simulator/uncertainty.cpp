@@ -122,4 +122,70 @@ Band band_of(const Uncertainty& u, const RunClass& run, const std::string& archi
   return band;
 }
 
+namespace {
+
+// Log of a factor either way by which runs that have calibrated a system leave a run uncertain; nothing where they tell nothing.
+struct AfterRuns {
+  double half = 0.0;
+  std::size_t runs = 0;
+};
+
+std::size_t differences(const CalibratingRun& by, const RunClass& run, const std::string& gpu) {
+  return static_cast<std::size_t>(by.gpu != gpu) + static_cast<std::size_t>(by.runs.experts != run.experts) +
+         static_cast<std::size_t>(by.runs.software != run.software);
+}
+
+std::optional<AfterRuns> after_runs(const Uncertainty& u, const RunClass& run, const std::string& gpu, const std::vector<CalibratingRun>& by) {
+  std::size_t alike = 0, other = 0;
+  double half = 0.0;
+  for (const auto& each : by) {
+    const auto differs = differences(each, run, gpu);
+    if (differs == 0) ++alike;
+    if (differs != 1 || each.runs.software != run.software) continue;
+    const auto found = u.after_other_run.find(each.gpu != gpu ? "gpu" : "experts");
+    if (found == u.after_other_run.end()) continue;
+    half = other == 0 ? found->second : std::min(half, found->second);
+    ++other;
+  }
+  if (alike > 0) return AfterRuns{u.narrowest(run).after_one_run, alike};
+  if (other > 0) return AfterRuns{half, 1};
+  return std::nullopt;
+}
+
+}  // namespace
+
+Band narrowed(const Uncertainty& u,
+              const Band& before,
+              const RunClass& run,
+              const std::string& gpu,
+              const std::vector<CalibratingRun>& by) {
+  Band band = before;
+  const auto after = after_runs(u, run, gpu, by);
+  if (!after) {
+    band.because = "calibrated by runs that are not comparable, which does not narrow the interval: " + before.because;
+    return band;
+  }
+  // One run is off by its own scatter and the predicted run's: twice the variance inside a source; n runs by (1 + 1/n) of it.
+  const double n = static_cast<double>(after->runs), half = after->half * std::sqrt((1.0 + 1.0 / n) / 2.0);
+  band.low = std::max(before.low, std::exp(-half));
+  band.high = std::min(before.high, std::exp(half));
+  const bool narrower = band.low > before.low || band.high < before.high;
+  band.because = fmt::format("{:.0f} % of runs of a system that {} run{} calibrated took {}; {}", 100.0 * u.share,
+                             by.size(), by.size() > 1 ? "s have" : " has", factors_text(band.low, band.high),
+                             narrower ? "without calibration " + factors_text(before.low, before.high)
+                                      : "that is no narrower than without calibration");
+  return band;
+}
+
+std::string difference_text(const CalibratingRun& by, const RunClass& run, const std::string& gpu) {
+  std::string out;
+  const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
+  if (by.gpu != gpu) add(fmt::format("another GPU ({}, not {})", by.gpu, gpu));
+  if (by.runs.experts != run.experts) add(by.runs.experts ? "a mixture of experts, not a dense model" : "a dense model, not a mixture of experts");
+  if (by.runs.software != run.software)
+    add(fmt::format("other software ({}, not {})", by.runs.software.empty() ? "in no class" : by.runs.software,
+                    run.software.empty() ? "one in no class" : run.software));
+  return out;
+}
+
 }  // namespace simulator

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/io/document.h"
-#include "simulator/run_class.h"
+#include "simulator/pricer.h"
 
 namespace simulator {
 
@@ -47,5 +47,16 @@ struct Band {
   std::string because;  // "90 % of comparable measured runs (dense, ...): 0.85 to 1.31 times the prediction; 92 runs of 6 sources"
 };
 Band band_of(const Uncertainty& uncertainty, const RunClass& run, const std::string& architecture);
+
+// The interval of a prediction that runs of the same system have calibrated, no wider than `before`; by those among them that
+// are most like the run: same GPU, software and kind of model, else those that differ in one of GPU and kind of model.
+// `gpu`: of the run that is predicted.
+Band narrowed(const Uncertainty& uncertainty,
+              const Band& before,
+              const RunClass& run,
+              const std::string& gpu,
+              const std::vector<CalibratingRun>& by);
+// What a calibrating run differs in from a run: "another GPU (b200)", "other software", ...; "" where comparable.
+std::string difference_text(const CalibratingRun& by, const RunClass& run, const std::string& gpu);
 
 }  // namespace simulator

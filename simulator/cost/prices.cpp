@@ -48,14 +48,16 @@ Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& gro
     const auto links = links_of(groups[static_cast<std::size_t>(spec.group)], machine.topology);
     const auto choice = collective_time(collective_of(spec), links, machine.curves);
     const double slowed = 1.0 + interference_of(spec.beside, machine.curves).comm_slowdown;
-    price = {core::to_sim_time(slowed * choice.cost.time), choice.cost.origin, choice.algorithm};
+    price = {machine.time_of({slowed * choice.cost.time, choice.cost.origin}), choice.cost.origin, choice.algorithm};
   } else {
     const auto cost = kernel_time(spec, machine.curves);
     const core::Seconds gap{machine.curves.at("launch.kernel_gap_us") * 1e-6};
     // GPUs differ in how fast their kernels run, not in what their hosts do.
     const double slowest = is_copy(spec.kind) || spec.kind == OpKind::host_optimizer ? 1.0 : machine.slowest;
     const double slowed = 1.0 + interference_of(spec.beside, machine.curves).compute_slowdown;
-    price = {core::to_sim_time(slowest * slowed * held_back(spec.kind, machine.curves) * cost.time + gap), cost.origin, {}};
+    const double corrected = is_copy(spec.kind) ? machine.corrections.communication : machine.corrections.kernels;
+    const auto time = slowest * slowed * held_back(spec.kind, machine.curves) * cost.time + gap;
+    price = {core::to_sim_time(corrected * time), cost.origin, {}};
   }
   return price;
 }

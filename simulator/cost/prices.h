@@ -21,12 +21,22 @@ struct Price {
   double kernel_share = 1.0;   // of the time on the compute queue: kernels run, and overlap slows them
 };
 
+// What durations are multiplied by on a system that measured runs have calibrated: of kernels, of what travels on links.
+struct Corrections {
+  double kernels = 1.0, communication = 1.0;
+};
+
 // A machine that operations are priced on. `slowest`: how much longer than on the mean GPU kernels take on the slowest of
 // those that wait for each other (simulator/spread.h).
 struct Machine {
   const core::Topology& topology;
   const Curves& curves;
   double slowest = 1.0;
+  Corrections corrections = {};
+
+  core::SimTime time_of(const Cost& collective) const {
+    return core::to_sim_time(corrections.communication * collective.time);
+  }
 };
 
 // Links of a communicator of a graph: a pair for sends, a group else.
