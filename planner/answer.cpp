@@ -150,6 +150,7 @@ std::string answer_json(const simulator::Setting& setting, const Answer& a, cons
   simulator::write_request(json, o.request);
   simulator::write_model(json, setting.model);
   simulator::write_cluster(json, setting);
+  simulator::write_calibration(json, setting);
   json.member("searched", a.search.searched).member("feasible", a.search.feasible())
       .member("evaluated", a.search.evaluated).member("pruned", a.search.pruned)
       .member("dominated", a.search.dominated);

@@ -13,6 +13,7 @@
 #include "core/io/document.h"
 #include "planner/advice.h"
 #include "planner/calibrate_main.h"
+#include "planner/calibrate_with_main.h"
 #include "simulator/check_main.h"
 #include "simulator/cli.h"
 #include "simulator/plan_flags.h"
@@ -27,6 +28,7 @@ struct Options {
   simulator::Request request;
   std::string plan, schedule_file, trace, memory_timeline, format = "table", output, tokens, grain = "mixed", graph;
   simulator::PlanFlags flags;
+  std::vector<std::string> calibrate_with;
   bool unfold = false, quiet = false, no_better = false;
 };
 
@@ -105,6 +107,7 @@ int run(Options& options) {
   if (!options.tokens.empty()) request.tokens = simulator::parse_count(options.tokens, "--tokens");
   const auto grain = grain_of(options.grain);
   auto setting = simulator::make_setting(request);
+  calibrate_with("simulate", options.calibrate_with, request, setting, options.quiet);
   auto plan = core::complete_plan(text, setting.model, request.gpus, request.global_batch,
                                   setting.cluster.node.gpus);
   plan.recipe = request.recipe;
@@ -153,6 +156,7 @@ int run(Options& options) {
     simulator::write_request(json, request);
     simulator::write_model(json, setting.model);
     simulator::write_cluster(json, setting);
+    simulator::write_calibration(json, setting);
     simulator::write_step(json, setting, report, request.tokens);
     simulator::write_operations(json, report);
     json.key("expert_overload_limit");
@@ -247,6 +251,7 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoint-s", r.checkpoint_s, "seconds that writing a checkpoint stops training");
   app.add_option("--checkpoint-every", r.checkpoint_every, "steps between two checkpoints");
   app.add_flag("--sp,--sequence-parallel", options.flags.sp, "as sp");
+  add_calibrate_with(app, options.calibrate_with);
   app.add_option("--trace", options.trace, "write a Chrome/Perfetto trace");
   app.add_option("--memory-timeline", options.memory_timeline, "write memory over time as CSV");
   app.add_option("--graph", options.graph, "write the step graph as text");
