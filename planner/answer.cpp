@@ -139,7 +139,7 @@ std::string answer_table(const simulator::Setting& setting, const Answer& a, con
          simulator::headline_text(setting, first, o.request.tokens) + simulator::verdict_text(first) + "\n\n" +
          simulator::breakdown_text(first) + '\n' + simulator::memory_text(first) + '\n';
   for (const auto& g : first.groups) out += g + '\n';
-  out += fmt::format("Rests on: measurements {:.0f} %, fitted curves {:.0f} %, roofline {:.0f} %.\n",
+  out += fmt::format("Rests on: measurements {:.0f} %, fitted curves {:.0f} %, roofline and estimates {:.0f} %.\n",
                      100.0 * first.shares.measured, 100.0 * first.shares.fitted, 100.0 * first.shares.roofline);
   return out + '\n' + rejections_text(a.search);
 }

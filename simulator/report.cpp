@@ -72,7 +72,7 @@ void write_step(core::JsonWriter& json, const Setting& setting, const StepReport
   json.key("breakdown_s").begin_object();
   for (std::size_t i = 0; i < activities; ++i) json.member(name_of(static_cast<Activity>(i)), report.breakdown[i]);
   json.end_object();
-  json.member("measured_share", report.shares.measured);
+  json.member("measured_share", report.shares.measured + report.shares.fitted);
   json.member("fitted_share", report.shares.fitted);
   json.member("roofline_share", report.shares.roofline);
   json.member("usd_per_step", report.usd_per_step);
