@@ -16,6 +16,7 @@
 #include "planner/calibrate_with_main.h"
 #include "simulator/check_main.h"
 #include "simulator/cli.h"
+#include "simulator/explain.h"
 #include "simulator/plan_flags.h"
 #include "simulator/report.h"
 #include "simulator/request.h"
@@ -26,7 +27,7 @@ namespace {
 
 struct Options {
   simulator::Request request;
-  std::string plan, schedule_file, trace, memory_timeline, format = "table", output, tokens, grain = "mixed", graph;
+  std::string plan, schedule_file, trace, memory_timeline, format = "table", output, tokens, grain = "mixed", graph, explain;
   simulator::PlanFlags flags;
   std::vector<std::string> calibrate_with;
   bool unfold = false, quiet = false, no_better = false;
@@ -102,6 +103,9 @@ int run(Options& options) {
   if (request.gpus == 0 && request.cluster.empty()) {
     throw core::InputError("--gpus: missing, expected a number of GPUs such as --gpus 64");
   }
+  if (!options.explain.empty() && options.format == "csv") {
+    throw core::InputError("--explain: not said in csv; expected --format table, markdown or json");
+  }
   core::PlanText text;
   read_plan(options, text);
   if (!options.tokens.empty()) request.tokens = simulator::parse_count(options.tokens, "--tokens");
@@ -127,6 +131,8 @@ int run(Options& options) {
   const auto step = simulator::simulate_step(setting, bench, plan, grain,
                                              options.unfold ? core::Fold::no : core::Fold::yes, simulator::Detail::depth,
                                              given ? &*given : nullptr);
+  std::vector<simulator::Explanation> explained;
+  if (!options.explain.empty()) explained = simulator::explain(step, setting, bench, options.explain);
   if (!options.trace.empty()) simulator::deliver(simulator::chrome_trace(step), options.trace);
   if (!options.memory_timeline.empty()) simulator::deliver(simulator::memory_timeline_csv(step), options.memory_timeline);
   if (!options.graph.empty()) simulator::deliver(core::to_text(step.graph), options.graph);
@@ -159,6 +165,9 @@ int run(Options& options) {
     simulator::write_calibration(json, setting);
     simulator::write_step(json, setting, report, request.tokens);
     simulator::write_operations(json, report);
+    json.key("explained").begin_list();
+    for (const auto& e : explained) simulator::write_explanation(json, e);
+    json.end_list();
     json.key("expert_overload_limit");
     overload && overload->stops_at ? json.value(*overload->stops_at) : json.null();
     json.key("smallest_change");
@@ -200,6 +209,7 @@ int run(Options& options) {
            simulator::operations_text(report, 16) + '\n';
     if (overload) out += simulator::overload_text(*overload) + '\n';
     for (const auto& g : report.groups) out += g + '\n';
+    for (const auto& e : explained) out += '\n' + simulator::explanation_text(e);
     if (options.format == "markdown") out = "```\n" + out + "```\n";
   }
   simulator::deliver(out, options.output);
@@ -256,6 +266,7 @@ int main(int argc, char** argv) {
   app.add_option("--memory-timeline", options.memory_timeline, "write memory over time as CSV");
   app.add_option("--graph", options.graph, "write the step graph as text");
   app.add_option("--grain", options.grain, "cell, mixed or op")->capture_default_str();
+  app.add_option("--explain", options.explain, "how an operation comes by its duration: its name, or a part of it");
   app.add_flag("--unfold", options.unfold, "simulate every rank by itself");
   app.add_flag("--no-better-plans", options.no_better, "do not search for faster plans");
   app.add_option("--format", options.format, "table, json, csv or markdown")->check(CLI::IsMember({"table", "json", "csv", "markdown"}));

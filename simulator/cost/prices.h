@@ -42,6 +42,18 @@ struct Machine {
 // Links of a communicator of a graph: a pair for sends, a group else.
 core::GroupLinks links_of(const core::CommGroup& group, const core::Topology& topology);
 
+// What makes of an operation's cost its price. Of a kernel: corrected (slowest slowed held_back cost + gap); of a collective:
+// corrected slowed cost.
+struct PriceFactors {
+  double slowest = 1.0;    // the slowest GPU of those that wait for each other
+  double slowed = 1.0;     // by what is made to run beside it
+  double held_back = 1.0;  // by the power limit, all through a step
+  double corrected = 1.0;  // by runs that calibrated the system
+  core::Seconds gap;       // before the next kernel
+  core::Seconds priced(const Cost& cost) const { return corrected * (slowest * slowed * held_back * cost.time + gap); }
+};
+PriceFactors factors_of(const core::OpSpec& spec, const Machine& machine);
+
 // Time of one operation that is not a cell nor a host wait: its kernel and the launch gap, or its collective.
 Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups, const Machine& machine);
 
