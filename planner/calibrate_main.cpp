@@ -2,16 +2,15 @@
 #include "planner/calibrate_main.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "core/error.h"
 #include "core/io/data_dir.h"
-#include "planner/calibrate/intervals.h"
 #include "planner/calibrate/report.h"
 #include "planner/calibrate/write.h"
+#include "planner/intervals_main.h"
 #include "simulator/check/input.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
@@ -25,27 +24,9 @@ struct Options {
   bool leave_one_out = false, write = false, quiet = false, intervals = false;
 };
 
-// Intervals from the predictions as data/ makes them now: nothing is fitted but their spread.
-int run_intervals(const Options& options, const planner::CalibrationRows& rows, const planner::CalibrationSpec& spec,
-                  const std::vector<std::string>& names) {
-  const auto& data = core::data_dir();
-  const auto rules = planner::read_interval_rules(data / "calibration" / "intervals.json");
-  const auto residuals = planner::residual_rows(rows, rules);
-  planner::IntervalReport report;
-  report.intervals = planner::intervals_of(residuals, rules, spec);
-  report.intervals.command = fmt::format("simulate calibrate --intervals {}: {} rows of {} sources", fmt::join(names, " "),
-                                         residuals.size(), report.intervals.classes.front().sources);
-  report.by_source = planner::coverage_left_out(residuals, rules, spec, planner::LeftOut::source);
-  report.by_architecture = planner::coverage_left_out(residuals, rules, spec, planner::LeftOut::architecture);
-  simulator::deliver(options.format == "json" ? planner::intervals_json(report) : planner::intervals_table(report),
-                     options.output);
-  if (!options.write) return 0;
-  planner::write_data({{"uncertainty.json", simulator::to_json(report.intervals)}}, data);
-  if (!options.quiet) fmt::print(stderr, "simulate: calibrate: wrote uncertainty.json\n");
-  return 0;
-}
-
 int run(const Options& options) {
+  if (options.intervals)
+    return intervals_main({options.files, options.format, options.output, options.write, options.quiet});
   const auto& data = core::data_dir();
   const auto spec = planner::read_calibration(options.parameters.empty()
                                                   ? data / "calibration" / "parameters.json"
@@ -57,7 +38,6 @@ int run(const Options& options) {
     names.push_back(std::filesystem::path(file).filename().string());
   }
   const auto rows = planner::calibration_rows(tables, spec);
-  if (options.intervals) return run_intervals(options, rows, spec, names);
   // What is written says how well it holds on sources that it was not fitted to.
   const bool leave = options.leave_one_out || options.write;
   const auto result = planner::calibrate(
