@@ -205,6 +205,7 @@ void count(const Rows& inside, const Uncertainty& u, const IntervalRules& rules,
     const double ratio = std::exp(row->residual);
     ++out.rows;
     out.covered += band.low <= ratio && ratio <= band.high;
+    out.errors.push_back(std::abs(1.0 / ratio - 1.0));
   }
   for (const auto& [source, members] : by_source(inside)) {
     const auto few = thinned(members, rules.pair_rows);
@@ -220,6 +221,7 @@ void count(const Rows& inside, const Uncertainty& u, const IntervalRules& rules,
       for (std::size_t j = 0; j < i; ++j) {
         if (few[i]->configuration == few[j]->configuration || !difference_of(*few[i], *few[j]).none()) continue;
         ++out.pairs;
+        out.errors_after.push_back(std::abs(std::expm1(few[j]->residual - few[i]->residual)));
         out.pairs_covered += std::abs(few[i]->residual - few[j]->residual) <= u.narrowest(few[i]->runs).after_one_run;
       }
     }
@@ -293,6 +295,8 @@ std::vector<Coverage> coverage_left_out(const std::vector<ResidualRow>& rows,
     all.rows += of_name.rows, all.covered += of_name.covered;
     all.pairs += of_name.pairs, all.pairs_covered += of_name.pairs_covered;
     all.weight += of_name.weight, all.covered_weight += of_name.covered_weight;
+    all.errors.insert(all.errors.end(), of_name.errors.begin(), of_name.errors.end());
+    all.errors_after.insert(all.errors_after.end(), of_name.errors_after.begin(), of_name.errors_after.end());
   }
   out.push_back(all);
   return out;

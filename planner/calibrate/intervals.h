@@ -42,6 +42,7 @@ struct Coverage {
   std::size_t rows = 0, covered = 0;
   std::size_t pairs = 0, pairs_covered = 0;  // of runs, one of which calibrates the other
   double weight = 0.0, covered_weight = 0.0;  // as sources weigh in a fit
+  std::vector<double> errors, errors_after;   // |predicted / measured - 1| of rows; of the later of pairs after the factor of the other
 
   double share() const { return rows > 0 ? static_cast<double>(covered) / static_cast<double>(rows) : 0.0; }
   double pair_share() const { return pairs > 0 ? static_cast<double>(pairs_covered) / static_cast<double>(pairs) : 0.0; }

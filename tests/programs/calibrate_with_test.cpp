@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "core/io/document.h"
@@ -84,6 +85,24 @@ TEST(CalibrateWith, PlanTakesItForAllPlans) {
     EXPECT_EQ(plans[i].at("plan").as_text(), same.at("plan").as_text());
     EXPECT_NEAR(number(plans[i], "step_time_s"), factor * number(same, "step_time_s"), 1e-5 * number(same, "step_time_s"));
   }
+}
+
+// A log names no GPU: it is the question's.
+TEST(CalibrateWith, ReadsALogOfMegatron) {
+  const auto log = testing::TempDir() + "/own_run.log";
+  std::ofstream(log) << "  bf16 ....... True\n  ffn_hidden_size ....... 16384\n  hidden_size ....... 4096\n  micro_batch_size ....... 2\n"
+                        "  num_attention_heads ....... 32\n  num_layers ....... 32\n  padded_vocab_size ....... 51200\n"
+                        "  pipeline_model_parallel_size ....... 1\n  seq_length ....... 2048\n  tensor_model_parallel_size ....... 4\n"
+                        "  world_size ....... 16\n"
+                        " iteration 1/ 3 | elapsed time per iteration (ms): 9000.0 | global batch size: 64 |\n"
+                        " iteration 2/ 3 | elapsed time per iteration (ms): 4000.0 | global batch size: 64 |\n"
+                        " iteration 3/ 3 | elapsed time per iteration (ms): 4000.0 | global batch size: 64 |\n";
+  const auto report = json_of(run_program("simulate --model llama-3.1-8b --gpu a100-sxm-80 --gpus 16 --no-better-plans --plan 'tp=4 sp dp=4' "
+                                          "--format json --calibrate-with " + log, database("log")));
+  const auto& run = report.at("calibration").at("runs").as_list().at(0);
+  EXPECT_DOUBLE_EQ(number(run, "measured_step_time_s"), 4.0);
+  EXPECT_EQ(run.at("gpu").as_text(), "a100-sxm-80");
+  EXPECT_NEAR(number(report.at("calibration").at("factors"), "kernels"), 4.0 / number(run, "predicted_step_time_s"), 1e-9);
 }
 
 TEST(CalibrateWith, RefusesWhatIsNoRun) {

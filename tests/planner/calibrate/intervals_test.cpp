@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/data_dir.h"
+#include "simulator/check/summary.h"
 
 namespace {
 
@@ -61,6 +62,9 @@ TEST(Intervals, AfterOneRunCoverPairsOfALeftOutSource) {
   const auto made = made_rows(0.2, 0.05, 40, 3);
   const auto left = planner::coverage_left_out(made, shipped_rules(), shipped_spec(), planner::LeftOut::source);
   EXPECT_NEAR(left.back().pair_share(), 0.9, 0.03);
+  // Medians of |values| of a normal distribution: 0.674 times root 2 times 0.05 after a run, more before it.
+  EXPECT_NEAR(simulator::quantile(left.back().errors_after, 0.5), 0.674 * std::sqrt(2.0) * 0.05, 0.005);
+  EXPECT_GT(simulator::quantile(left.back().errors, 0.5), simulator::quantile(left.back().errors_after, 0.5));
   // |difference| of two normal values: 1.645 times root 2 times 0.05.
   const auto u = planner::intervals_of(made, shipped_rules(), shipped_spec());
   EXPECT_NEAR(u.classes.front().after_one_run, 1.645 * std::sqrt(2.0) * 0.05, 0.01);
