@@ -69,6 +69,41 @@ double within_variance(const std::vector<ValueGroup>& groups, const Means& means
   return weight > 0.0 ? sum / weight : 0.0;
 }
 
+// The level between groups, and how many groups say so.
+struct Between {
+  double centre = 0.0, variance = least_variance, groups = 0.0;
+};
+
+// Mean and variance as under a normal distribution, where the iterations begin.
+Between moments_of(const Means& means) {
+  Between b;
+  for (std::size_t i = 0; i < means.values.size(); ++i) b.centre += means.weights[i] * means.values[i] / means.effective;
+  for (std::size_t i = 0; i < means.values.size(); ++i) {
+    b.variance += means.weights[i] * std::pow(means.values[i] - b.centre, 2) / means.effective;
+  }
+  return b;
+}
+
+// One step of expectation maximisation: groups far out for the spread so far count less. `known` counts as so many groups more.
+Between improved(const Between& now, const Means& means, const Between& known, double degrees) {
+  const double variance = std::max(now.variance, least_variance);
+  double weight = known.groups, sum = known.groups * known.centre;
+  std::vector<double> inlier(means.values.size());
+  for (std::size_t i = 0; i < inlier.size(); ++i) {
+    inlier[i] = means.weights[i] * (degrees + 1.0) / (degrees + std::pow(means.values[i] - now.centre, 2) / variance);
+    weight += inlier[i];
+    sum += inlier[i] * means.values[i];
+  }
+  Between next;
+  next.centre = sum / weight;
+  double squares = known.groups * (known.variance + std::pow(next.centre - known.centre, 2));
+  for (std::size_t i = 0; i < inlier.size(); ++i) squares += inlier[i] * std::pow(means.values[i] - next.centre, 2);
+  // The centre is estimated from the groups themselves where nothing else says it.
+  const double freedom = known.groups > 0.0 ? known.groups + means.effective : means.effective - 1.0;
+  next.variance = std::max(squares / std::max(freedom, 0.5), least_variance);
+  return next;
+}
+
 double quantile_of_t(double degrees, double q) { return boost::math::quantile(boost::math::students_t(degrees), q); }
 double quantile_of_normal(double q) { return boost::math::quantile(boost::math::normal(), q); }
 
@@ -78,33 +113,11 @@ TwoLevel two_level(const std::vector<ValueGroup>& groups, double degrees, const 
   CORE_ASSERT(prior || groups.size() >= 2);
   if (groups.empty()) return prior->of;
   const auto means = means_of(groups);
-  const double prior_groups = prior ? prior->groups : 0.0, prior_centre = prior ? prior->of.centre : 0.0;
-  const double prior_variance = prior ? prior->of.between * prior->of.between : 0.0;
-  double centre = prior ? prior_centre
-                        : std::inner_product(means.values.begin(), means.values.end(), means.weights.begin(), 0.0) / means.effective;
-  double variance = prior_variance;
-  if (!prior) {
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      variance += means.weights[i] * std::pow(means.values[i] - centre, 2) / means.effective;
-    }
-  }
-  variance = std::max(variance, least_variance);
-  // One mean of the groups is estimated where no prior says it.
-  const double freedom = prior ? prior_groups + means.effective : means.effective - 1.0;
-  for (int step = 0; step < iterations; ++step) {
-    double weight = prior_groups, sum = prior_groups * prior_centre;
-    std::vector<double> inlier(groups.size());
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      inlier[i] = means.weights[i] * (degrees + 1.0) / (degrees + std::pow(means.values[i] - centre, 2) / variance);
-      weight += inlier[i];
-      sum += inlier[i] * means.values[i];
-    }
-    centre = sum / weight;
-    double squares = prior_groups * (prior_variance + std::pow(centre - prior_centre, 2));
-    for (std::size_t i = 0; i < groups.size(); ++i) squares += inlier[i] * std::pow(means.values[i] - centre, 2);
-    variance = std::max(squares / std::max(freedom, 0.5), least_variance);
-  }
-  return {centre, std::sqrt(variance), std::sqrt(within_variance(groups, means, prior)), prior_groups + means.effective};
+  const auto known = prior ? Between{prior->of.centre, prior->of.between * prior->of.between, prior->groups} : Between{};
+  auto between = prior ? known : moments_of(means);
+  for (int step = 0; step < iterations; ++step) between = improved(between, means, known, degrees);
+  return {between.centre, std::sqrt(between.variance), std::sqrt(within_variance(groups, means, prior)),
+          known.groups + means.effective};
 }
 
 CentralInterval interval_of_new_group(const TwoLevel& e, double degrees, double share) {

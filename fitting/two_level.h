@@ -12,8 +12,8 @@ struct ValueGroup {
   double weight = 1.0;                  // of the group among groups
 };
 
-// value = centre + between * T + within * Z: T of the group, Student's t; Z of the value, standard normal. A group that lies far
-// out so widens the spread less than under a normal distribution.
+// value = centre + between * T + within * Z: T of the group, Student's t; Z of the value, standard normal. A group that lies
+// far out so widens the spread less than under a normal distribution.
 struct TwoLevel {
   double centre = 0.0, between = 0.0, within = 0.0;
   double groups = 0.0;  // that the centre rests on: (sum w)^2 / sum w^2, with those of the prior
@@ -33,8 +33,8 @@ TwoLevel two_level(const std::vector<ValueGroup>& groups, double degrees, const 
 struct CentralInterval {
   double low = 0.0, high = 0.0;
 };
-// Where the share `share` of the values of a group that was not among them is expected: centre +- the root of the summed squares of
-// both levels' quantiles, the uncertainty of the centre included.
+// Where the share `share` of the values of a group that was not among them is expected: centre +- the root of the summed
+// squares of both levels' quantiles, the uncertainty of the centre included.
 CentralInterval interval_of_new_group(const TwoLevel& estimate, double degrees, double share);
 
 // Value below which the share `q` of the weight lies: linear between midpoints of the weights. Requires positive weights.

@@ -24,7 +24,8 @@ profiler::SystemKey key_of(const simulator::Request& request) { return {request.
 profiler::KeptCalibration to_keep(const simulator::Request& request, const simulator::SystemCalibration& c) {
   profiler::KeptCalibration out{key_of(request), std::string(simulator::version()), c.kernels, c.communication, c.host, {}};
   for (const auto& run : c.runs)
-    out.runs.push_back({run.name, run.gpu, run.runs.software, run.runs.experts, run.runs.own_curves, run.measured_s, run.predicted_s});
+    out.runs.push_back(
+        {run.name, run.gpu, run.runs.software, run.runs.experts, run.runs.own_curves, run.measured_s, run.predicted_s});
   return out;
 }
 
@@ -40,7 +41,8 @@ simulator::SystemCalibration stored_for(const simulator::Request& request) {
   if (const auto kept = profiler::kept(key_of(request), file)) return from_kept(*kept);
   std::vector<std::string> systems;
   for (const auto& other : profiler::all_kept(file)) systems.push_back(other.key.text());
-  throw core::InputError(fmt::format("--calibrate-with stored: nothing is kept for {} in {}; {}", key_of(request).text(), file.string(),
+  throw core::InputError(fmt::format("--calibrate-with stored: nothing is kept for {} in {}; {}", key_of(request).text(),
+                                     file.string(),
                                      systems.empty() ? "give a run first" : fmt::format("kept: {}", fmt::join(systems, ", "))));
 }
 
@@ -50,7 +52,8 @@ void keep(const std::string& program, const simulator::Request& request, const s
     const auto file = profiler::database_file();
     profiler::keep(to_keep(request, c), file);
     if (!quiet)
-      fmt::print(stderr, "{}: kept for {} in {}; --calibrate-with stored uses it again\n", program, key_of(request).text(), file.string());
+      fmt::print(stderr, "{}: kept for {} in {}; --calibrate-with stored uses it again\n", program, key_of(request).text(),
+                 file.string());
   } catch (const core::InputError& error) {
     simulator::warn(program, {fmt::format("the calibration was not kept: {}", error.what())}, quiet);
   }
@@ -78,7 +81,8 @@ std::vector<std::string> warnings_of(const simulator::SystemCalibration& c, cons
   for (const auto& run : c.runs) {
     const auto& gpu = setting.cluster.gpu.name;
     const auto difference = simulator::difference_text(run, class_of(setting, whole, curves, software), gpu);
-    if (difference.empty() || simulator::difference_text(run, class_of(setting, sharded, curves, software), gpu).empty()) continue;
+    if (difference.empty() || simulator::difference_text(run, class_of(setting, sharded, curves, software), gpu).empty())
+      continue;
     out.push_back(fmt::format("--calibrate-with {}: {}: its factor may not be this system's", run.name, difference));
   }
   return out;
@@ -87,9 +91,10 @@ std::vector<std::string> warnings_of(const simulator::SystemCalibration& c, cons
 }  // namespace
 
 void add_calibrate_with(CLI::App& app, std::vector<std::string>& arguments) {
-  app.add_option("--calibrate-with", arguments,
-                 "a measured run of the same system: a log of Megatron-LM, TABLE.csv:ID or an id of data/measured/runs.csv; may be "
-                 "given again; \"stored\" uses what earlier runs told")
+  app.add_option(
+         "--calibrate-with", arguments,
+         "a measured run of the same system: a log of Megatron-LM, TABLE.csv:ID or an id of data/measured/runs.csv; may be "
+         "given again; \"stored\" uses what earlier runs told")
       ->allow_extra_args(false);
 }
 
@@ -111,8 +116,8 @@ std::string calibrations_listing() {
   for (const auto& c : profiler::all_kept(profiler::database_file())) {
     std::vector<std::string> names;
     for (const auto& run : c.runs) names.push_back(run.name);
-    out += fmt::format("{}: kernels x {:.3f}, communication x {:.3f}, host x {:.3f}, by {}\n", c.key.text(), c.kernels, c.communication,
-                       c.host, fmt::join(names, ", "));
+    out += fmt::format("{}: kernels x {:.3f}, communication x {:.3f}, host x {:.3f}, by {}\n", c.key.text(), c.kernels,
+                       c.communication, c.host, fmt::join(names, ", "));
   }
   return out;
 }

@@ -24,11 +24,12 @@ int intervals_main(const IntervalOptions& options) {
   const auto rows = planner::residual_rows(planner::calibration_rows(tables, spec), rules);
   planner::IntervalReport report;
   report.intervals = planner::intervals_of(rows, rules, spec);
-  report.intervals.command = fmt::format("simulate calibrate --intervals {}: {} rows of {} sources", fmt::join(names, " "), rows.size(),
-                                         report.intervals.classes.front().sources);
+  report.intervals.command = fmt::format("simulate calibrate --intervals {}: {} rows of {} sources", fmt::join(names, " "),
+                                         rows.size(), report.intervals.classes.front().sources);
   report.by_source = planner::coverage_left_out(rows, rules, spec, planner::LeftOut::source);
   report.by_architecture = planner::coverage_left_out(rows, rules, spec, planner::LeftOut::architecture);
-  simulator::deliver(options.format == "json" ? planner::intervals_json(report) : planner::intervals_table(report), options.output);
+  simulator::deliver(options.format == "json" ? planner::intervals_json(report) : planner::intervals_table(report),
+                     options.output);
   if (!options.write) return 0;
   simulator::deliver(simulator::to_json(report.intervals), (data / "uncertainty.json").string());
   if (!options.quiet) fmt::print(stderr, "simulate: calibrate: wrote uncertainty.json\n");

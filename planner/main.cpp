@@ -151,7 +151,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--schedule", o.flags.schedule, "as schedule=...");
   app.add_flag("--sp,--sequence-parallel", o.flags.sp, "as sp");
   app.add_option("--threads", o.threads, "threads of the search; the answer does not depend on it")->check(CLI::NonNegativeNumber);
-  app.add_option("--list", o.list, "names of models, gpus, nodes, clusters, recipes, schedules, collectives or frameworks; calibrations that are kept");
+  app.add_option("--list", o.list,
+                 "names of models, gpus, nodes, clusters, recipes, schedules, collectives or frameworks; "
+                 "calibrations that are kept");
   add_calibrate_with(app, o.calibrate_with);
   app.add_option("--format", o.format, "table, json, csv or markdown")->check(CLI::IsMember({"table", "json", "csv", "markdown"}));
   app.add_option("--output", o.output, "file for the result");

@@ -72,15 +72,16 @@ void insert(SQLite::Database& database, const KeptCalibration& c) {
 }
 
 std::vector<KeptRun> runs_of(SQLite::Database& database, const SystemKey& key) {
-  SQLite::Statement statement(database,
-                              "select name, run_gpu, software, experts, own_curves, measured_s, predicted_s from calibration_runs "
-                              "where gpu = ? and framework = ? and cluster = ? order by place");
+  SQLite::Statement statement(
+      database,
+      "select name, run_gpu, software, experts, own_curves, measured_s, predicted_s from calibration_runs "
+      "where gpu = ? and framework = ? and cluster = ? order by place");
   bind_key(statement, key);
   std::vector<KeptRun> runs;
   while (statement.executeStep()) {
     runs.push_back({statement.getColumn(0).getString(), statement.getColumn(1).getString(), statement.getColumn(2).getString(),
-                    statement.getColumn(3).getInt() != 0, statement.getColumn(4).getInt() != 0, statement.getColumn(5).getDouble(),
-                    statement.getColumn(6).getDouble()});
+                    statement.getColumn(3).getInt() != 0, statement.getColumn(4).getInt() != 0,
+                    statement.getColumn(5).getDouble(), statement.getColumn(6).getDouble()});
   }
   return runs;
 }
@@ -110,7 +111,8 @@ std::string SystemKey::text() const { return fmt::format("{} {}{}", gpu, framewo
 void keep(const KeptCalibration& calibration, const std::filesystem::path& file) {
   std::error_code error;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-  if (error) throw core::InputError(fmt::format("profile database {}: its folder cannot be made: {}", file.string(), error.message()));
+  if (error)
+    throw core::InputError(fmt::format("profile database {}: its folder cannot be made: {}", file.string(), error.message()));
   guarded(file, [&] {
     SQLite::Database database(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, 5000);
     SQLite::Transaction transaction(database);

@@ -30,8 +30,8 @@ struct KeptCalibration {
   bool operator==(const KeptCalibration&) const = default;
 };
 
-// Puts a calibration in place of the one of its system. Makes file and folders where there are none. Throws InputError naming the
-// file where it cannot be written or is none of ours.
+// Puts a calibration in place of the one of its system. Makes file and folders where there are none. Throws InputError naming
+// the file where it cannot be written or is none of ours.
 void keep(const KeptCalibration& calibration, const std::filesystem::path& file);
 // That of a system, or nothing; also where there is no file.
 std::optional<KeptCalibration> kept(const SystemKey& key, const std::filesystem::path& file);

@@ -53,7 +53,8 @@ struct OperationTime {
   std::array<double, 3> by_origin{};  // seconds, by Origin
   std::string algorithm;
 };
-// How often a rank runs each spec of a graph, and how long that takes it in all, cells unrolled: of those by what each takes alone.
+// How often a rank runs each spec of a graph, and how long that takes it in all, cells unrolled: of those by what each takes
+// alone.
 struct SpecTime {
   std::int64_t count = 0;
   core::SimTime spent = 0;
@@ -61,8 +62,8 @@ struct SpecTime {
 std::vector<SpecTime> time_by_spec(const Ran& ran, std::int32_t rank);
 std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank);
 
-// Shares of a rank's operation time, overlapped operations included, by what it rests on: measurements of this GPU, curves fitted
-// to them, rooflines and estimates. They sum to 1. Reports call the first two together measured_share.
+// Shares of a rank's operation time, overlapped operations included, by what it rests on: measurements of this GPU, curves
+// fitted to them, rooflines and estimates. They sum to 1. Reports call the first two together measured_share.
 struct OriginShares {
   double measured = 0.0, fitted = 0.0, roofline = 0.0;
 };

@@ -35,7 +35,8 @@ std::string name_meant(const std::vector<std::string>& names, std::string_view a
                [&](const std::string& name) { return name.find(asked) != std::string::npos; });
   if (with.size() == 1) return with.front();
   const auto said = core::printable(asked);
-  if (!with.empty()) throw core::InputError(fmt::format("--explain {}: stands for {}; expected one of them", said, fmt::join(with, ", ")));
+  if (!with.empty())
+    throw core::InputError(fmt::format("--explain {}: stands for {}; expected one of them", said, fmt::join(with, ", ")));
   if (const auto near = core::nearest_name(std::string(asked), names))
     throw core::InputError(fmt::format("--explain {}: no such operation; did you mean {}?", said, *near));
   throw core::InputError(fmt::format("--explain {}: no such operation, expected one of {}", said, fmt::join(names, ", ")));
@@ -45,19 +46,28 @@ std::string shape_of(const OpSpec& spec) {
   std::string out;
   switch (spec.kind) {
     case OpKind::gemm:
-      out = fmt::format("m {}, n {}, k {}{} in {}", spec.m, spec.n, spec.k,
-                        spec.batch > 1 ? fmt::format(", {} {}", spec.batch, spec.grouped ? "experts in one kernel" : "times") : "",
-                        core::name_of(spec.format));
+      out = fmt::format(
+          "m {}, n {}, k {}{} in {}", spec.m, spec.n, spec.k,
+          spec.batch > 1 ? fmt::format(", {} {}", spec.batch, spec.grouped ? "experts in one kernel" : "times") : "",
+          core::name_of(spec.format));
       break;
     case OpKind::attention:
       out = fmt::format("{} queries, {} keys, head size {}{}, {} sequences x heads, {}{} in {}", spec.m, spec.n, spec.k,
                         spec.v_dim > 0 ? fmt::format(" (values {})", spec.v_dim) : "", spec.batch, core::name_of(spec.kernel),
-                        spec.window > 0 ? fmt::format(", window {}", spec.window) : spec.causal ? ", causal" : "", core::name_of(spec.format));
+                        spec.window > 0 ? fmt::format(", window {}", spec.window)
+                        : spec.causal   ? ", causal"
+                                        : "",
+                        core::name_of(spec.format));
       break;
     case OpKind::optimizer:
-    case OpKind::host_optimizer: out = fmt::format("{} parameters", spec.m); break;
-    case OpKind::host: return fmt::format("waits for {} launches", spec.m);
-    default: out = fmt::format("{} MB", three_digits(spec.bytes.value / 1e6)); break;
+    case OpKind::host_optimizer:
+      out = fmt::format("{} parameters", spec.m);
+      break;
+    case OpKind::host:
+      return fmt::format("waits for {} launches", spec.m);
+    default:
+      out = fmt::format("{} MB", three_digits(spec.bytes.value / 1e6));
+      break;
   }
   if (spec.kind == OpKind::gemm || spec.kind == OpKind::optimizer || is_collective(spec.kind) || is_copy(spec.kind)) return out;
   return out + (spec.direction == core::Direction::forward ? ", forward" : ", backward");
@@ -129,7 +139,8 @@ std::int64_t launches_in(const core::StepWork& work, const OpSpec& spec) {
   return 0;
 }
 
-Explanation explanation_of(const SimulatedStep& step, const Setting& setting, const Bench& bench, std::size_t index, const SpecTime& time) {
+Explanation explanation_of(
+    const SimulatedStep& step, const Setting& setting, const Bench& bench, std::size_t index, const SpecTime& time) {
   const auto& spec = step.graph.specs[index];
   const auto& price = step.prices[index];
   Explanation e;
@@ -141,8 +152,10 @@ Explanation explanation_of(const SimulatedStep& step, const Setting& setting, co
   if (spec.kind == OpKind::host) {
     explain_host(spec, step.work.framework, e.price_s, e);
   } else {
-    if (is_collective(spec.kind)) explain_collective(spec, step.graph, bench, e);
-    else explain_kernel(spec, bench, e);
+    if (is_collective(spec.kind))
+      explain_collective(spec, step.graph, bench, e);
+    else
+      explain_kernel(spec, bench, e);
     const Recording recording;
     e.factors = factors_of(spec, bench.machine());
     take_figures(recording, bench.curves(), e);
@@ -179,7 +192,10 @@ std::string step_text(const PriceStep& s) {
 
 }  // namespace
 
-std::vector<Explanation> explain(const SimulatedStep& step, const Setting& setting, const Bench& bench, std::string_view asked) {
+std::vector<Explanation> explain(const SimulatedStep& step,
+                                 const Setting& setting,
+                                 const Bench& bench,
+                                 std::string_view asked) {
   const auto name = name_meant(names_in(step.graph), asked);
   const Ran ran{step.graph, step.timeline, step.prices};
   const auto times = time_by_spec(ran, last_rank(ran));
@@ -209,12 +225,14 @@ std::string explanation_text(const Explanation& e) {
   if (e.kind != "host") out += fmt::format("  priced {} = {}\n", seconds_text(e.price_s), factors_text(e));
   if (e.count > 0) {
     out += fmt::format("  in the step {} times on the rank that ends last, {} each", e.count, seconds_text(e.in_step_s));
-    if (e.in_step_s > 1.0005 * e.price_s && e.price_s > 0.0) out += fmt::format(" ({:.4g} times as long beside what overlaps it)", e.in_step_s / e.price_s);
+    if (e.in_step_s > 1.0005 * e.price_s && e.price_s > 0.0)
+      out += fmt::format(" ({:.4g} times as long beside what overlaps it)", e.in_step_s / e.price_s);
     out += '\n';
   } else {
     out += "  not on the rank that ends last\n";
   }
-  if (e.launches > 0 && e.kind != "host") out += fmt::format("  host {} launch{}, {}\n", e.launches, e.launches > 1 ? "es" : "", seconds_text(e.host_s));
+  if (e.launches > 0 && e.kind != "host")
+    out += fmt::format("  host {} launch{}, {}\n", e.launches, e.launches > 1 ? "es" : "", seconds_text(e.host_s));
   if (!e.figures.empty()) out += fmt::format("  rests on {} figures of {}\n", name_of(e.origin), e.curves);
   for (const auto& f : e.figures) out += figure_text(f);
   return out;
@@ -227,11 +245,17 @@ void write_explanation(core::JsonWriter& json, const Explanation& e) {
   json.key("algorithms_s").begin_object();
   for (const auto& [name, seconds] : e.algorithms_s) json.member(name, seconds);
   json.end_object().key("steps").begin_list();
-  for (const auto& s : e.steps) json.begin_object().member("what", s.what).member("value", s.value).member("unit", s.unit).end_object();
+  for (const auto& s : e.steps)
+    json.begin_object().member("what", s.what).member("value", s.value).member("unit", s.unit).end_object();
   json.end_list().member("alone_s", e.alone_s);
-  json.key("factors").begin_object().member("slowest_gpu", e.factors.slowest).member("beside", e.factors.slowed)
-      .member("power_limit", e.factors.held_back).member("calibration", e.factors.corrected)
-      .member("gap_s", e.factors.gap.value).end_object();
+  json.key("factors")
+      .begin_object()
+      .member("slowest_gpu", e.factors.slowest)
+      .member("beside", e.factors.slowed)
+      .member("power_limit", e.factors.held_back)
+      .member("calibration", e.factors.corrected)
+      .member("gap_s", e.factors.gap.value)
+      .end_object();
   json.member("price_s", e.price_s).member("count", e.count).member("in_step_s", e.in_step_s);
   json.member("launches", e.launches).member("host_s", e.host_s).member("curves", e.curves);
   json.key("figures").begin_list();

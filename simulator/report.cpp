@@ -254,11 +254,13 @@ std::string calibration_text(const Setting& setting) {
   const auto& c = *setting.calibrated;
   std::string out;
   for (const auto& run : c.runs) {
-    out += fmt::format("calibrated with {}: {} measured, {} predicted\n", run.name, seconds_text(run.measured_s), seconds_text(run.predicted_s));
+    out += fmt::format("calibrated with {}: {} measured, {} predicted\n", run.name, seconds_text(run.measured_s),
+                       seconds_text(run.predicted_s));
   }
   const bool one = c.kernels == c.communication && c.kernels == c.host;
   return out + (one ? fmt::format("all times x {:.3f}\n", c.kernels)
-                    : fmt::format("kernels x {:.3f}, communication x {:.3f}, host x {:.3f}\n", c.kernels, c.communication, c.host));
+                    : fmt::format("kernels x {:.3f}, communication x {:.3f}, host x {:.3f}\n", c.kernels, c.communication,
+                                  c.host));
 }
 
 std::string headline_text(const Setting& setting, const StepReport& r, std::optional<double> tokens) {

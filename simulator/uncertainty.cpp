@@ -118,13 +118,15 @@ Band band_of(const Uncertainty& u, const RunClass& run, const std::string& archi
   if (std::find(u.architectures.begin(), u.architectures.end(), architecture) != u.architectures.end()) return band;
   band.low = std::pow(runs.low, u.unmeasured_widening);
   band.high = std::pow(runs.high, u.unmeasured_widening);
-  band.because += fmt::format("; no run on {} has been measured: widened to {}", architecture, factors_text(band.low, band.high));
+  band.because +=
+      fmt::format("; no run on {} has been measured: widened to {}", architecture, factors_text(band.low, band.high));
   return band;
 }
 
 namespace {
 
-// Log of a factor either way by which runs that have calibrated a system leave a run uncertain; nothing where they tell nothing.
+// Log of a factor either way by which runs that have calibrated a system leave a run uncertain; nothing where they tell
+// nothing.
 struct AfterRuns {
   double half = 0.0;
   std::size_t runs = 0;
@@ -135,7 +137,10 @@ std::size_t differences(const CalibratingRun& by, const RunClass& run, const std
          static_cast<std::size_t>(by.runs.software != run.software);
 }
 
-std::optional<AfterRuns> after_runs(const Uncertainty& u, const RunClass& run, const std::string& gpu, const std::vector<CalibratingRun>& by) {
+std::optional<AfterRuns> after_runs(const Uncertainty& u,
+                                    const RunClass& run,
+                                    const std::string& gpu,
+                                    const std::vector<CalibratingRun>& by) {
   std::size_t alike = 0, other = 0;
   double half = 0.0;
   for (const auto& each : by) {
@@ -170,8 +175,8 @@ Band narrowed(const Uncertainty& u,
   band.low = std::max(before.low, std::exp(-half));
   band.high = std::min(before.high, std::exp(half));
   const bool narrower = band.low > before.low || band.high < before.high;
-  band.because = fmt::format("{:.0f} % of runs of a system that {} run{} calibrated took {}; {}", 100.0 * u.share,
-                             by.size(), by.size() > 1 ? "s have" : " has", factors_text(band.low, band.high),
+  band.because = fmt::format("{:.0f} % of runs of a system that {} run{} calibrated took {}; {}", 100.0 * u.share, by.size(),
+                             by.size() > 1 ? "s have" : " has", factors_text(band.low, band.high),
                              narrower ? "without calibration " + factors_text(before.low, before.high)
                                       : "that is no narrower than without calibration");
   return band;
@@ -181,7 +186,8 @@ std::string difference_text(const CalibratingRun& by, const RunClass& run, const
   std::string out;
   const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
   if (by.gpu != gpu) add(fmt::format("another GPU ({}, not {})", by.gpu, gpu));
-  if (by.runs.experts != run.experts) add(by.runs.experts ? "a mixture of experts, not a dense model" : "a dense model, not a mixture of experts");
+  if (by.runs.experts != run.experts)
+    add(by.runs.experts ? "a mixture of experts, not a dense model" : "a dense model, not a mixture of experts");
   if (by.runs.software != run.software)
     add(fmt::format("other software ({}, not {})", by.runs.software.empty() ? "in no class" : by.runs.software,
                     run.software.empty() ? "one in no class" : run.software));

@@ -14,21 +14,22 @@ namespace simulator {
 struct ClassBand {
   RunPattern runs;
   std::int64_t rows = 0, sources = 0;
-  double low = 1.0, high = 1.0;     // factors on a prediction: `share` of the runs of a source not yet seen lie between
-  double after_one_run = 0.0;       // the same by one run of the same source, GPU and class: log of a factor either way
+  double low = 1.0, high = 1.0;  // factors on a prediction: `share` of the runs of a source not yet seen lie between
+  double after_one_run = 0.0;    // the same by one run of the same source, GPU and class: log of a factor either way
 };
 
-// How far measured step times lie from predicted ones: data/uncertainty.json, which `simulate calibrate --intervals --write` makes.
+// How far measured step times lie from predicted ones: data/uncertainty.json, which `simulate calibrate --intervals --write`
+// makes.
 struct Uncertainty {
-  double share = 0.0;                           // of runs between low and high: 0.9
-  double unmeasured_widening = 1.0;             // of the interval's logarithms on architectures that no run was measured on
+  double share = 0.0;                // of runs between low and high: 0.9
+  double unmeasured_widening = 1.0;  // of the interval's logarithms on architectures that no run was measured on
   std::string unmeasured_source;
   std::vector<SoftwareGroup> software;
-  std::vector<std::string> architectures;       // that have measured runs
-  std::vector<ClassBand> classes;               // wider ones first; the first holds all runs
+  std::vector<std::string> architectures;  // that have measured runs
+  std::vector<ClassBand> classes;          // wider ones first; the first holds all runs
   // After one run of the same source that differs in this: "gpu", "experts"; log of a factor. Absent: such a run tells nothing.
   std::map<std::string, double> after_other_run;
-  std::string command;                          // that made it
+  std::string command;  // that made it
 
   const ClassBand& narrowest(const RunClass& run) const;
 };
@@ -44,7 +45,8 @@ std::string to_json(const Uncertainty& uncertainty);
 // The interval of a prediction, as factors, and what it rests on in words.
 struct Band {
   double low = 1.0, high = 1.0;
-  std::string because;  // "90 % of comparable measured runs (dense, ...): 0.85 to 1.31 times the prediction; 92 runs of 6 sources"
+  std::string
+      because;  // "90 % of comparable measured runs (dense, ...): 0.85 to 1.31 times the prediction; 92 runs of 6 sources"
 };
 Band band_of(const Uncertainty& uncertainty, const RunClass& run, const std::string& architecture);
 

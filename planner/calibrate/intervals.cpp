@@ -99,7 +99,10 @@ struct PairSpread {
   double half = 0.0, sources = 0.0;
 };
 template <class Wanted>
-std::optional<PairSpread> pair_spread(const Rows& rows, const IntervalRules& rules, const CalibrationSpec& spec, const Wanted& wanted) {
+std::optional<PairSpread> pair_spread(const Rows& rows,
+                                      const IntervalRules& rules,
+                                      const CalibrationSpec& spec,
+                                      const Wanted& wanted) {
   std::vector<double> errors, weights;
   double sum = 0.0, squares = 0.0;
   for (const auto& [source, members] : by_source(rows)) {
@@ -116,7 +119,8 @@ std::optional<PairSpread> pair_spread(const Rows& rows, const IntervalRules& rul
 
 // Drawn to the wider class as its interval is: by the logarithm, since one source that spreads widely must not rule.
 double drawn(const PairSpread& spread, double wider, double prior_sources) {
-  return std::exp((spread.sources * std::log(spread.half) + prior_sources * std::log(wider)) / (spread.sources + prior_sources));
+  return std::exp((spread.sources * std::log(spread.half) + prior_sources * std::log(wider)) /
+                  (spread.sources + prior_sources));
 }
 
 // All patterns of the rows, the wider before the narrower.
@@ -155,6 +159,39 @@ struct Made {
   double after_one_run = 0.0;
 };
 
+Made made_of(const Rows& members, const Made* wider, const IntervalRules& rules, const CalibrationSpec& spec) {
+  const auto groups = groups_of(members, spec);
+  if (wider == nullptr && groups.size() < 2) throw core::InputError("intervals take rows of two sources or more");
+  std::optional<fitting::TwoLevelPrior> prior;
+  if (wider != nullptr) prior = fitting::TwoLevelPrior{wider->spread, rules.prior_sources};
+  Made made{fitting::two_level(groups, rules.degrees, prior), wider == nullptr ? 0.0 : wider->after_one_run};
+  if (const auto pairs = pair_spread(members, rules, spec, [](const Difference& d) { return d.none(); })) {
+    made.after_one_run = wider == nullptr ? pairs->half : drawn(*pairs, wider->after_one_run, rules.prior_sources);
+  }
+  return made;
+}
+
+// An interval holds its prediction: the middle of a class may be beyond it, and is no surer than that.
+simulator::ClassBand band_of(const RunPattern& pattern, const Rows& members, const Made& made, const IntervalRules& rules) {
+  const auto interval = fitting::interval_of_new_group(made.spread, rules.degrees, rules.share);
+  return {pattern,
+          static_cast<std::int64_t>(members.size()),
+          static_cast<std::int64_t>(by_source(members).size()),
+          std::min(1.0, rounded(std::exp(interval.low))),
+          std::max(1.0, rounded(std::exp(interval.high))),
+          rounded(made.after_one_run)};
+}
+
+std::map<std::string, double> after_other_runs(const Rows& rows, const IntervalRules& rules, const CalibrationSpec& spec) {
+  std::map<std::string, double> out;
+  const auto add = [&](const char* what, const auto& wanted) {
+    if (const auto pairs = pair_spread(rows, rules, spec, wanted)) out.emplace(what, rounded(pairs->half));
+  };
+  add("gpu", [](const Difference& d) { return d.gpu && !d.experts && !d.other; });
+  add("experts", [](const Difference& d) { return d.experts && !d.gpu && !d.other; });
+  return out;
+}
+
 Uncertainty intervals_from(const Rows& rows, const IntervalRules& rules, const CalibrationSpec& spec) {
   Uncertainty u;
   u.share = rules.share;
@@ -167,31 +204,11 @@ Uncertainty intervals_from(const Rows& rows, const IntervalRules& rules, const C
   std::vector<std::pair<RunPattern, Made>> made;
   for (const auto& pattern : patterns_in(rows)) {
     const auto members = those_of(rows, pattern);
-    const auto groups = groups_of(members, spec);
-    const auto* wider = wider_of(made, pattern);
-    if (wider == nullptr && groups.size() < 2) throw core::InputError("intervals take rows of two sources or more");
-    const auto prior =
-        wider == nullptr ? std::nullopt : std::optional(fitting::TwoLevelPrior{wider->spread, rules.prior_sources});
-    Made now{fitting::two_level(groups, rules.degrees, prior), wider == nullptr ? 0.0 : wider->after_one_run};
-    if (const auto pairs = pair_spread(members, rules, spec, [](const Difference& d) { return d.none(); })) {
-      now.after_one_run = wider == nullptr ? pairs->half : drawn(*pairs, wider->after_one_run, rules.prior_sources);
-    }
-    const auto interval = fitting::interval_of_new_group(now.spread, rules.degrees, rules.share);
-    // An interval holds its prediction: the middle of a class may be beyond it, and is no surer than that.
-    simulator::ClassBand band{pattern,
-                              static_cast<std::int64_t>(members.size()),
-                              static_cast<std::int64_t>(groups.size()),
-                              std::min(1.0, rounded(std::exp(interval.low))),
-                              std::max(1.0, rounded(std::exp(interval.high))),
-                              rounded(now.after_one_run)};
-    u.classes.push_back(std::move(band));
+    const auto now = made_of(members, wider_of(made, pattern), rules, spec);
+    u.classes.push_back(band_of(pattern, members, now, rules));
     made.emplace_back(pattern, now);
   }
-  const auto other = [&](const char* what, const auto& wanted) {
-    if (const auto pairs = pair_spread(rows, rules, spec, wanted)) u.after_other_run.emplace(what, rounded(pairs->half));
-  };
-  other("gpu", [](const Difference& d) { return d.gpu && !d.experts && !d.other; });
-  other("experts", [](const Difference& d) { return d.experts && !d.gpu && !d.other; });
+  u.after_other_run = after_other_runs(rows, rules, spec);
   return u;
 }
 
@@ -199,32 +216,36 @@ const std::string& name_of(const ResidualRow& row, LeftOut what) {
   return what == LeftOut::source ? row.source : row.architecture;
 }
 
-void count(const Rows& inside, const Uncertainty& u, const IntervalRules& rules, const CalibrationSpec& spec, Coverage& out) {
-  for (const auto* row : inside) {
-    const auto band = simulator::band_of(u, row->runs, row->architecture);
-    const double ratio = std::exp(row->residual);
-    ++out.rows;
-    out.covered += band.low <= ratio && ratio <= band.high;
-    out.errors.push_back(std::abs(1.0 / ratio - 1.0));
+bool is_inside(const ResidualRow& row, const Uncertainty& u) {
+  const auto band = simulator::band_of(u, row.runs, row.architecture);
+  const double ratio = std::exp(row.residual);
+  return band.low <= ratio && ratio <= band.high;
+}
+
+void count_pairs(const Rows& members, const Uncertainty& u, Coverage& out) {
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const auto &a = *members[i], &b = *members[j];
+      if (a.configuration == b.configuration || !difference_of(a, b).none()) continue;
+      ++out.pairs;
+      out.errors_after.push_back(std::abs(std::expm1(b.residual - a.residual)));
+      out.pairs_covered += std::abs(a.residual - b.residual) <= u.narrowest(a.runs).after_one_run;
+    }
   }
+}
+
+void count(const Rows& inside, const Uncertainty& u, const IntervalRules& rules, const CalibrationSpec& spec, Coverage& out) {
   for (const auto& [source, members] : by_source(inside)) {
-    const auto few = thinned(members, rules.pair_rows);
     std::size_t covered = 0;
     for (const auto* row : members) {
-      const auto band = simulator::band_of(u, row->runs, row->architecture);
-      covered += band.low <= std::exp(row->residual) && std::exp(row->residual) <= band.high;
+      covered += is_inside(*row, u);
+      out.errors.push_back(std::abs(std::expm1(-row->residual)));
     }
+    out.rows += members.size(), out.covered += covered;
     const double weight = source_weight(source, members.size(), spec);
     out.weight += weight;
     out.covered_weight += weight * static_cast<double>(covered) / static_cast<double>(members.size());
-    for (std::size_t i = 0; i < few.size(); ++i) {
-      for (std::size_t j = 0; j < i; ++j) {
-        if (few[i]->configuration == few[j]->configuration || !difference_of(*few[i], *few[j]).none()) continue;
-        ++out.pairs;
-        out.errors_after.push_back(std::abs(std::expm1(few[j]->residual - few[i]->residual)));
-        out.pairs_covered += std::abs(few[i]->residual - few[j]->residual) <= u.narrowest(few[i]->runs).after_one_run;
-      }
-    }
+    count_pairs(thinned(members, rules.pair_rows), u, out);
   }
 }
 
@@ -248,8 +269,7 @@ IntervalRules read_interval_rules(const std::filesystem::path& file) {
   rules.unmeasured_widening = core::Figures(root, sources).positive("unmeasured_widening");
   rules.unmeasured_source = sources.front().second.source;
   for (const auto& entry : root.at("software").as_list()) rules.software.push_back(simulator::software_group_of(entry));
-  root.reject_unknown(
-      {"title", "share", "degrees", "prior_sources", "pair_rows", "unmeasured_widening", "software"});
+  root.reject_unknown({"title", "share", "degrees", "prior_sources", "pair_rows", "unmeasured_widening", "software"});
   return rules;
 }
 

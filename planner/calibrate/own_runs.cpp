@@ -33,8 +33,9 @@ const core::MeasuredRun& row_of(const core::MeasuredTable& table, const std::str
     ids.push_back(run.id);
   }
   const auto near = core::nearest_name(id, ids);
-  throw core::InputError(fmt::format("{} {}: no such file, nor row of {}; {}", flag, core::printable(id), table.name,
-                                     near ? "did you mean " + *near + "?" : "expected a log, TABLE.csv:ID or an id of that table"));
+  throw core::InputError(
+      fmt::format("{} {}: no such file, nor row of {}; {}", flag, core::printable(id), table.name,
+                  near ? "did you mean " + *near + "?" : "expected a log, TABLE.csv:ID or an id of that table"));
 }
 
 // The measured run that an argument names.
@@ -42,7 +43,8 @@ core::MeasuredRun measured_of(const std::string& argument, const core::MegatronM
   if (std::filesystem::is_regular_file(argument)) {
     const auto table = simulator::read_measured_input(argument, machine);
     if (table.runs.size() != 1)
-      throw core::InputError(fmt::format("{} {}: a table of {} runs, expected {}:ID", flag, argument, table.runs.size(), argument));
+      throw core::InputError(
+          fmt::format("{} {}: a table of {} runs, expected {}:ID", flag, argument, table.runs.size(), argument));
     return table.runs.front();
   }
   const auto colon = argument.rfind(':');
@@ -104,7 +106,8 @@ double left_out_error(const std::vector<OwnRun>& runs, std::size_t factors, cons
   return std::sqrt(sum / static_cast<double>(runs.size()));
 }
 
-// As many as the runs can tell: another factor must pay on runs that it was not fitted to, and be fitted to more runs than factors.
+// As many as the runs can tell: another factor must pay on runs that it was not fitted to, and be fitted to more runs than
+// factors.
 std::size_t factors_told_by(const std::vector<OwnRun>& runs, const OwnRunRules& rules) {
   std::size_t best = 1;
   if (runs.size() < 3) return best;
@@ -121,10 +124,8 @@ std::size_t factors_told_by(const std::vector<OwnRun>& runs, const OwnRunRules& 
 simulator::CalibratingRun described(const OwnRun& run) {
   const auto& setting = run.run.setting;
   const simulator::Bench bench(setting);
-  return {run.name,
-          setting.cluster.gpu.name,
-          simulator::class_of(setting, run.run.plan, bench.curves(), simulator::uncertainty().software),
-          run.measured_s,
+  return {run.name, setting.cluster.gpu.name,
+          simulator::class_of(setting, run.run.plan, bench.curves(), simulator::uncertainty().software), run.measured_s,
           predicted_s(run.run, {})};
 }
 
@@ -142,7 +143,8 @@ OwnRun read_own_run(const std::string& argument, const core::MegatronMachine& ma
   const auto& setting = run.run.setting;
   const auto figures = simulator::measurement_of(measured, setting.model, run.run.plan, setting.seq);
   if (!figures.step_time_s)
-    throw core::InputError(fmt::format("{} {}: has no step time, expected a run that was measured", flag, core::printable(argument)));
+    throw core::InputError(
+        fmt::format("{} {}: has no step time, expected a run that was measured", flag, core::printable(argument)));
   const simulator::Bench bench(setting);
   if (const auto reason = simulator::why_not_offload(setting, bench, run.run.plan))
     throw core::InputError(fmt::format("{} {}: {}", flag, core::printable(argument), *reason));

@@ -17,8 +17,9 @@ struct OwnRun {
   double measured_s = 0.0;
 };
 
-// A run as `--calibrate-with` names it: a log of Megatron-LM (its machine where the log does not say), TABLE.csv:ID, or the ID of a
-// row of data/measured/runs.csv. Throws InputError naming the flag where it is none, has no step time, or cannot be predicted.
+// A run as `--calibrate-with` names it: a log of Megatron-LM (its machine where the log does not say), TABLE.csv:ID, or the ID
+// of a row of data/measured/runs.csv. Throws InputError naming the flag where it is none, has no step time, or cannot be
+// predicted.
 OwnRun read_own_run(const std::string& argument, const core::MegatronMachine& machine);
 
 // What is known of factors before any run: data/calibration/own_runs.json.
@@ -30,8 +31,9 @@ struct OwnRunRules {
 };
 OwnRunRules read_own_run_rules(const std::filesystem::path& file);
 
-// One run: measured over predicted, for all durations. Several: a common factor, and factors of communication and of the host over
-// it where they lower the error of left-out runs; never as many factors as runs. Least squares on log(predicted / measured).
+// One run: measured over predicted, for all durations. Several: a common factor, and factors of communication and of the host
+// over it where they lower the error of left-out runs; never as many factors as runs. Least squares on log(predicted /
+// measured).
 simulator::SystemCalibration calibrate_to(const std::vector<OwnRun>& runs, const OwnRunRules& rules);
 
 // Step time of a run under a calibration, as often as wanted.

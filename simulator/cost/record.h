@@ -14,8 +14,8 @@ struct PriceStep {
   bool operator==(const PriceStep&) const = default;
 };
 
-// What costs are made of: while it lives, the curves' keys that this thread reads and the steps that costs note, each once and in
-// their order. What explains a duration is so what made it. Of nested ones the innermost records.
+// What costs are made of: while it lives, the curves' keys that this thread reads and the steps that costs note, each once and
+// in their order. What explains a duration is so what made it. Of nested ones the innermost records.
 class Recording {
  public:
   Recording() : outer_(current) { current = this; }

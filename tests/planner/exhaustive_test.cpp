@@ -237,7 +237,9 @@ TEST(Exhaustive, FindsTheSameUnderACalibration) {
     const auto question = question_of(space, setting);
     const auto found = search(setting, bench, question, plain_axes(question));
     ASSERT_EQ(found.best.size(), std::min<std::size_t>(20, expected.size())) << space.model;
-    for (std::size_t i = 0; i < found.best.size(); ++i) EXPECT_EQ(found.best[i].time, expected[i].time) << space.model << ' ' << i;
+    for (std::size_t i = 0; i < found.best.size(); ++i) {
+      EXPECT_EQ(found.best[i].time, expected[i].time) << space.model << ' ' << i;
+    }
   }
 }
 

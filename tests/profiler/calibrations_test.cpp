@@ -69,7 +69,8 @@ TEST(Calibrations, NameAFileThatIsNoDatabase) {
   const auto file = fresh_file("text");
   fs::create_directories(file.parent_path());
   std::ofstream(file) << std::string(4096, 'x');
-  for (const auto& work : {+[](const fs::path& f) { profiler::all_kept(f); }, +[](const fs::path& f) { profiler::keep(made("h100-sxm", 1.0), f); }}) {
+  for (const auto& work : {+[](const fs::path& f) { profiler::all_kept(f); },
+                           +[](const fs::path& f) { profiler::keep(made("h100-sxm", 1.0), f); }}) {
     try {
       work(file);
       ADD_FAILURE() << "no complaint";

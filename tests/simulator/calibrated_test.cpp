@@ -52,7 +52,8 @@ TEST(Calibrated, ACommonFactorScalesAllTimesOfAStep) {
     EXPECT_NEAR(after.usd_per_step, 1.25 * before.usd_per_step, 1e-5 * before.usd_per_step);
     for (std::size_t i = 0; i < activities; ++i)
       EXPECT_NEAR(after.breakdown[i], 1.25 * before.breakdown[i], 1e-5 * before.step_time_s) << c.plan << ' ' << i;
-    EXPECT_NEAR(std::accumulate(after.breakdown.begin(), after.breakdown.end(), 0.0), after.step_time_s, 1e-3 * after.step_time_s);
+    EXPECT_NEAR(std::accumulate(after.breakdown.begin(), after.breakdown.end(), 0.0), after.step_time_s,
+                1e-3 * after.step_time_s);
     ASSERT_EQ(after.operations.size(), before.operations.size());
     EXPECT_NEAR(after.operations.front().seconds, 1.25 * before.operations.front().seconds, 1e-5 * before.step_time_s);
     EXPECT_EQ(after.peak_memory_GiB, before.peak_memory_GiB);

@@ -16,7 +16,10 @@ struct Explained {
   SimulatedStep step;
 };
 
-Explained step_of(const std::string& plan_text, std::int64_t gpus, const std::string& gpu = "h100-sxm", const std::string& model = "llama-3.1-8b") {
+Explained step_of(const std::string& plan_text,
+                  std::int64_t gpus,
+                  const std::string& gpu = "h100-sxm",
+                  const std::string& model = "llama-3.1-8b") {
   Request request;
   request.model = model, request.gpu = gpu, request.gpus = gpus, request.seq = 2048;
   Explained e{make_setting(request), {}};
@@ -26,7 +29,9 @@ Explained step_of(const std::string& plan_text, std::int64_t gpus, const std::st
   return e;
 }
 
-std::vector<Explanation> explained(const Explained& e, const std::string& name) { return explain(e.step, e.setting, Bench(e.setting), name); }
+std::vector<Explanation> explained(const Explained& e, const std::string& name) {
+  return explain(e.step, e.setting, Bench(e.setting), name);
+}
 
 double step_named(const Explanation& e, const std::string& what) {
   for (const auto& s : e.steps) {
@@ -48,7 +53,8 @@ TEST(Explain, AKernelBoundByMemoryIsBytesOverItsRatePlusFixed) {
   const auto e = step_of("tp=2 sp dp=4 mb=1 gbs=64", 8);
   const auto norm = explained(e, "norm").front();
   const double bandwidth = e.setting.cluster.gpu.memory_bandwidth.value;
-  const double seconds = norm.bytes / (figure_named(norm, "memory_bound.norm.efficiency") * bandwidth) + 1e-6 * figure_named(norm, "memory_bound.fixed_us");
+  const double seconds = norm.bytes / (figure_named(norm, "memory_bound.norm.efficiency") * bandwidth) +
+                         1e-6 * figure_named(norm, "memory_bound.fixed_us");
   EXPECT_NEAR(norm.alone_s, seconds, 1e-12);
   EXPECT_NEAR(norm.price_s, norm.factors.slowest * seconds + norm.factors.gap.value, 1e-11);
   EXPECT_EQ(norm.factors.held_back, 1.0);
@@ -56,7 +62,8 @@ TEST(Explain, AKernelBoundByMemoryIsBytesOverItsRatePlusFixed) {
 
 TEST(Explain, AGemmIsWavesOfTilesPlusFixedUnderThePowerLimit) {
   const auto gemm = explained(step_of("tp=2 sp dp=4 mb=1 gbs=64", 8), "mlp_up").front();
-  EXPECT_NEAR(step_named(gemm, "tensor cores"), step_named(gemm, "waves of tiles, the last one softened") * step_named(gemm, "a tile"), 1e-6);
+  EXPECT_NEAR(step_named(gemm, "tensor cores"),
+              step_named(gemm, "waves of tiles, the last one softened") * step_named(gemm, "a tile"), 1e-6);
   const double longer = std::max(step_named(gemm, "tensor cores"), step_named(gemm, "memory traffic, beside them"));
   EXPECT_NEAR(1e6 * gemm.alone_s, longer + step_named(gemm, "fixed"), 1e-6);
   EXPECT_NEAR(gemm.factors.held_back, 1.0 / figure_named(gemm, "sustained.rate"), 1e-12);
@@ -81,7 +88,8 @@ TEST(Explain, HasThePriceThatTheEngineRan) {
     const auto all = explained(e, spec.name.str());
     const double price = core::to_seconds(e.step.prices[i].duration).value;
     const bool there = std::any_of(all.begin(), all.end(), [&](const Explanation& each) {
-      return std::abs(each.price_s - price) < 1e-12 && std::abs(each.factors.priced({core::Seconds{each.alone_s}, {}}).value - price) < 1e-11;
+      return std::abs(each.price_s - price) < 1e-12 &&
+             std::abs(each.factors.priced({core::Seconds{each.alone_s}, {}}).value - price) < 1e-11;
     });
     EXPECT_TRUE(there) << spec.name.str();
     ++seen;
@@ -95,14 +103,16 @@ TEST(Explain, NamesEveryFigureThatMovesTheDuration) {
   const Bench bench(e.setting);
   for (const auto* name : {"mlp_up", "core_attention", "norm", "tp_all_reduce", "adam"}) {
     const auto explanation = explained(e, name).front();
-    const auto spec = std::find_if(e.step.graph.specs.begin(), e.step.graph.specs.end(), [&](const core::OpSpec& s) { return s.name == name; });
+    const auto spec = std::find_if(e.step.graph.specs.begin(), e.step.graph.specs.end(),
+                                   [&](const core::OpSpec& s) { return s.name == name; });
     std::size_t moved = 0;
     for (const auto& key : bench.curves().keys()) {
       auto values = bench.curves().values_of(key);
       for (auto& value : values) value *= 0.7;
       const Bench other(e.setting, bench.curves().with(key, values));
       const auto price = core::to_seconds(price_of(*spec, e.step.graph.groups, other.machine()).duration).value;
-      const bool named = std::any_of(explanation.figures.begin(), explanation.figures.end(), [&](const UsedFigure& f) { return f.key == key; });
+      const bool named = std::any_of(explanation.figures.begin(), explanation.figures.end(),
+                                     [&](const UsedFigure& f) { return f.key == key; });
       const bool of_another_algorithm = key.starts_with("collectives.") && price < explanation.price_s;
       if (std::abs(price - explanation.price_s) < 1e-12 || of_another_algorithm) continue;
       EXPECT_TRUE(named) << name << ": " << key;

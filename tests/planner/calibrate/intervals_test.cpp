@@ -112,7 +112,8 @@ TEST(Intervals, ReadBackAsTheyWereWritten) {
 
 TEST(Intervals, RefuseATableWithoutAClassOfAllRuns) {
   const auto file = std::filesystem::path(testing::TempDir()) / "uncertainty_bad.json";
-  std::ofstream(file) << R"({"title": "", "command": "", "share": 0.9, "software": [], "architectures": [], "after_other_run": {},
+  std::ofstream(file)
+      << R"({"title": "", "command": "", "share": 0.9, "software": [], "architectures": [], "after_other_run": {},
     "unmeasured_widening": {"value": 1, "source": "s", "checked": "estimate"}, "classes": []})";
   try {
     simulator::read_uncertainty(file);
@@ -128,15 +129,16 @@ TEST(Intervals, CoverSourcesLeftOutOfMeasuredRuns) {
   const auto folder = std::filesystem::path(FORETRAIN_SOURCE_DIR) / ".." / "shared" / "measured";
   if (!std::filesystem::exists(folder / "training_runs.csv")) GTEST_SKIP() << "SKIPPED: no " << folder << " here";
   std::vector<core::MeasuredTable> tables;
-  for (const auto* name : {"training_runs.csv", "bulk/dgxc_full.csv", "bulk/megatron_bridge_all_releases.csv", "bulk/mosaicml_mpt.csv",
-                           "bulk/vtrain_multi_node.csv"})
+  for (const auto* name : {"training_runs.csv", "bulk/dgxc_full.csv", "bulk/megatron_bridge_all_releases.csv",
+                           "bulk/mosaicml_mpt.csv", "bulk/vtrain_multi_node.csv"})
     tables.push_back(core::read_measured_table(folder / name));
   const auto spec = shipped_spec();
   const auto rules = shipped_rules();
   const auto rows = planner::residual_rows(planner::calibration_rows(tables, spec), rules);
   const auto left = planner::coverage_left_out(rows, rules, spec, planner::LeftOut::source);
   for (const auto& c : left)
-    std::printf("%-14s %4zu rows, %5.1f %% inside; of %4zu pairs %5.1f %%\n", c.left_out.c_str(), c.rows, 100 * c.share(), c.pairs, 100 * c.pair_share());
+    std::printf("%-14s %4zu rows, %5.1f %% inside; of %4zu pairs %5.1f %%\n", c.left_out.c_str(), c.rows, 100 * c.share(),
+                c.pairs, 100 * c.pair_share());
   EXPECT_GT(left.back().rows, 500U);
   EXPECT_GE(left.back().share(), 0.80);
   EXPECT_LE(left.back().share(), 0.97);

@@ -25,8 +25,13 @@ std::vector<OwnRun> made_runs(const std::vector<std::string>& ids, const SystemC
 }
 
 // GPT of 175 B under ZeRO-3 on 384 to 1536 GPUs, whose gathers show, and Megatron's plans, whose communication hardly does.
-const std::vector<std::string> varied = {"sc21_t2_174.6b_zero3_384", "sc21_t2_174.6b_zero3_768", "sc21_t2_174.6b_zero3_1536",
-                                         "sc21_t1_1.7b", "sc21_t1_18.4b", "sc21_t1_76.1b", "sc21_t1_145.6b"};
+const std::vector<std::string> varied = {"sc21_t2_174.6b_zero3_384",
+                                         "sc21_t2_174.6b_zero3_768",
+                                         "sc21_t2_174.6b_zero3_1536",
+                                         "sc21_t1_1.7b",
+                                         "sc21_t1_18.4b",
+                                         "sc21_t1_76.1b",
+                                         "sc21_t1_145.6b"};
 
 TEST(OwnRuns, OneRunGivesMeasuredOverPredictedForAllTimes) {
   const auto runs = made_runs({"sc21_t1_18.4b"}, {1.2, 1.2, 1.2, {}});
@@ -53,7 +58,8 @@ TEST(OwnRuns, RunsThatTellGiveCommunicationAFactorOfItsOwn) {
 }
 
 TEST(OwnRuns, NeverTakeAsManyFactorsAsRuns) {
-  const auto c = planner::calibrate_to(made_runs({"sc21_t2_174.6b_zero3_384", "sc21_t1_18.4b"}, {1.0, 2.0, 1.0, {}}), shipped_rules());
+  const auto c =
+      planner::calibrate_to(made_runs({"sc21_t2_174.6b_zero3_384", "sc21_t1_18.4b"}, {1.0, 2.0, 1.0, {}}), shipped_rules());
   EXPECT_EQ(c.kernels, c.communication);
 }
 
