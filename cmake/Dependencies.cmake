@@ -6,6 +6,7 @@ find_package(TBB REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Threads REQUIRED)
 find_package(Ceres REQUIRED)
+find_package(SQLiteCpp REQUIRED)
 
 # Optional parts: found here, left out cleanly when absent. No folder uses them yet. Without `mpicxx` FindMPI is not
 # asked, since it reports each place where it looked in vain.

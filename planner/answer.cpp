@@ -139,7 +139,7 @@ std::string answer_table(const simulator::Setting& setting, const Answer& a, con
          simulator::headline_text(setting, first, o.request.tokens) + simulator::verdict_text(first) + "\n\n" +
          simulator::breakdown_text(first) + '\n' + simulator::memory_text(first) + '\n';
   for (const auto& g : first.groups) out += g + '\n';
-  out += fmt::format("Rests on: measurements {:.0f} %, fitted curves {:.0f} %, roofline {:.0f} %. Not calibrated on runs: the interval is wide.\n",
+  out += fmt::format("Rests on: measurements {:.0f} %, fitted curves {:.0f} %, roofline and estimates {:.0f} %.\n",
                      100.0 * first.shares.measured, 100.0 * first.shares.fitted, 100.0 * first.shares.roofline);
   return out + '\n' + rejections_text(a.search);
 }
@@ -150,6 +150,7 @@ std::string answer_json(const simulator::Setting& setting, const Answer& a, cons
   simulator::write_request(json, o.request);
   simulator::write_model(json, setting.model);
   simulator::write_cluster(json, setting);
+  simulator::write_calibration(json, setting);
   json.member("searched", a.search.searched).member("feasible", a.search.feasible())
       .member("evaluated", a.search.evaluated).member("pruned", a.search.pruned)
       .member("dominated", a.search.dominated);

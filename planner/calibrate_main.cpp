@@ -13,6 +13,7 @@
 #include "planner/calibrate/calibrate_kernels.h"
 #include "planner/calibrate/report.h"
 #include "planner/calibrate/write.h"
+#include "planner/intervals_main.h"
 #include "planner/parallel.h"
 #include "simulator/check/input.h"
 #include "simulator/cli.h"
@@ -24,7 +25,7 @@ struct Options {
   std::vector<std::string> files;
   std::string parameters, from, leave_out, format = "table", output;
   int threads = 0;
-  bool leave_one_out = false, write = false, quiet = false;
+  bool leave_one_out = false, write = false, quiet = false, intervals = false;
 
   // What is written says how well it holds on sources that it was not fitted to.
   planner::LeaveOneOut leaves() const {
@@ -116,11 +117,18 @@ int calibrate_main(int argc, char** argv) {
   app.add_flag("--write",
                options.write,
                "write the fitted values into the data files (implies --leave-one-out)");
+  app.add_flag("--intervals",
+               options.intervals,
+               "instead of fitting: how far runs lie from their predictions now; with --write into data/uncertainty.json");
   app.add_option("--threads", options.threads, "default: all cores")->check(CLI::Range(1, 1024));
   app.add_option("--format", options.format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
   app.add_option("--output", options.output, "file for the result");
   app.add_flag("--quiet", options.quiet, "nothing on standard error");
   if (const auto status = simulator::parse<CLI::ExtrasError, CLI::ParseError>(app, argc, argv)) return *status;
+  if (options.intervals) {
+    if (options.files.empty()) throw core::InputError("--intervals: expected tables of measured runs");
+    return intervals_main({options.files, options.format, options.output, options.write, options.quiet});
+  }
   return options.files.empty() ? fit_kernels(options) : fit_runs(options);
 }

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io/document.h"
 #include "planner/answer.h"
+#include "planner/calibrate_with_main.h"
 #include "planner/listing.h"
 #include "simulator/cli.h"
 #include "simulator/plan_flags.h"
@@ -23,6 +24,7 @@ struct Options {
   simulator::Request request;
   std::string allow, tokens, fix, objective = "time", format = "table", output, list, model_argument;
   simulator::PlanFlags flags;
+  std::vector<std::string> calibrate_with;
   bool quiet = false, reproducible = false;
   std::size_t top = 10;
   int threads = 0;
@@ -89,8 +91,9 @@ std::string written(const Options& o, const simulator::Setting& setting, const p
 int run_plan(Options& o) {
   const auto begin = std::chrono::steady_clock::now();
   if (!o.tokens.empty()) o.request.tokens = simulator::parse_count(o.tokens, "--tokens");
-  const auto setting = simulator::make_setting(o.request);
+  auto setting = simulator::make_setting(o.request);
   simulator::warn("plan", setting.model.warnings, o.quiet);
+  calibrate_with("plan", o.calibrate_with, o.request, setting, o.quiet);
   const simulator::Bench bench(setting);
   const auto question = question_of(o, setting, bench);
   planner::SearchOptions options;
@@ -148,7 +151,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--schedule", o.flags.schedule, "as schedule=...");
   app.add_flag("--sp,--sequence-parallel", o.flags.sp, "as sp");
   app.add_option("--threads", o.threads, "threads of the search; the answer does not depend on it")->check(CLI::NonNegativeNumber);
-  app.add_option("--list", o.list, "names of models, gpus, nodes, clusters, recipes, schedules, collectives or frameworks");
+  app.add_option("--list", o.list,
+                 "names of models, gpus, nodes, clusters, recipes, schedules, collectives or frameworks; "
+                 "calibrations that are kept");
+  add_calibrate_with(app, o.calibrate_with);
   app.add_option("--format", o.format, "table, json, csv or markdown")->check(CLI::IsMember({"table", "json", "csv", "markdown"}));
   app.add_option("--output", o.output, "file for the result");
   app.add_flag("--reproducible", o.reproducible, "leave out elapsed_s");
@@ -171,6 +177,7 @@ int main(int argc, char** argv) {
   model->add_option("--output", options.output, "file for the result");
   return simulator::guarded("plan", [&] {
     if (const auto status = simulator::parse<CLI::ExtrasError, CLI::ParseError>(app, argc, argv)) return *status;
+    if (options.list == "calibrations") return simulator::deliver(calibrations_listing(), options.output), 0;
     if (!options.list.empty()) return simulator::deliver(planner::listing(options.list), options.output), 0;
     if (model->parsed()) {
       const auto text = options.format == "json" ? planner::model_json(options.model_argument)

@@ -192,9 +192,8 @@ Breakdown breakdown_of(const Ran& ran, std::int32_t rank) {
   return out;
 }
 
-std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank) {
-  std::vector<std::int64_t> counts(ran.graph.specs.size(), 0);
-  std::vector<SimTime> spent(ran.graph.specs.size(), 0);
+std::vector<SpecTime> time_by_spec(const Ran& ran, std::int32_t rank) {
+  std::vector<SpecTime> times(ran.graph.specs.size());
   for (OpId op = 0; op < ran.graph.size(); ++op) {
     bool mine = false;
     for (auto q = ran.graph.queue_begin[op]; q < ran.graph.queue_begin[op + 1]; ++q) {
@@ -203,34 +202,44 @@ std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank) {
     if (!mine) continue;
     const auto id = ran.graph.spec[op];
     if (ran.graph.specs[id].kind != OpKind::cell) {
-      ++counts[id];
-      spent[id] += ran.timeline.end[op] - ran.timeline.start[op];
+      ++times[id].count;
+      times[id].spent += ran.timeline.end[op] - ran.timeline.start[op];
       continue;
     }
     for (const auto chain : core::StepGraph::chains_of(ran.graph.specs[id])) {
       for (const auto& c : ran.graph.chains[chain]) {
-        ++counts[c.spec];
-        spent[c.spec] += ran.prices[c.spec].duration;
+        ++times[c.spec].count;
+        times[c.spec].spent += ran.prices[c.spec].duration;
       }
     }
   }
+  return times;
+}
+
+std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank) {
+  const auto times = time_by_spec(ran, rank);
   std::map<std::string, OperationTime> named;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0 || spent[i] == 0) continue;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const auto [count, spent] = times[i];
+    if (count == 0 || spent == 0) continue;
     const auto& spec = ran.graph.specs[i];
     auto& entry = named[spec.name.str()];
     entry.name = spec.name.str();
     entry.kind = std::string(core::name_of(spec.kind));
-    entry.count += counts[i];
-    entry.seconds += seconds(spent[i]);
-    entry.flops += spec.flops.value * static_cast<double>(counts[i]);
+    entry.count += count;
+    entry.seconds += seconds(spent);
+    entry.flops += spec.flops.value * static_cast<double>(count);
     // Of a copy beside a body only what outlasts it is time of its own: no rate comes of that.
-    if (!is_wait(spec)) entry.bytes += spec.bytes.value * static_cast<double>(counts[i]);
-    entry.origin = ran.prices[i].origin;
+    if (!is_wait(spec)) entry.bytes += spec.bytes.value * static_cast<double>(count);
+    entry.by_origin[static_cast<std::size_t>(ran.prices[i].origin)] += seconds(spent);
     entry.algorithm = std::string(ran.prices[i].algorithm);
   }
   std::vector<OperationTime> out;
-  for (auto& [name, entry] : named) out.push_back(std::move(entry));
+  for (auto& [name, entry] : named) {
+    const auto most = std::max_element(entry.by_origin.begin(), entry.by_origin.end());
+    entry.origin = static_cast<Origin>(most - entry.by_origin.begin());
+    out.push_back(std::move(entry));
+  }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
   return out;
 }
@@ -240,8 +249,9 @@ OriginShares origin_shares(const std::vector<OperationTime>& operations) {
   double total = 0.0;
   for (const auto& op : operations) {
     total += op.seconds;
-    (op.origin == Origin::measured ? shares.measured : op.origin == Origin::fitted ? shares.fitted : shares.roofline) +=
-        op.seconds;
+    shares.measured += op.by_origin[static_cast<std::size_t>(Origin::measured)];
+    shares.fitted += op.by_origin[static_cast<std::size_t>(Origin::fitted)];
+    shares.roofline += op.by_origin[static_cast<std::size_t>(Origin::roofline)];
   }
   if (total > 0.0) shares.measured /= total, shares.fitted /= total, shares.roofline /= total;
   return shares;

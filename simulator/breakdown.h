@@ -49,12 +49,21 @@ struct OperationTime {
   double seconds = 0.0;
   double flops = 0.0;
   double bytes = 0.0;
-  Origin origin = Origin::roofline;
+  Origin origin = Origin::roofline;  // that most of its time rests on
+  std::array<double, 3> by_origin{};  // seconds, by Origin
   std::string algorithm;
 };
+// How often a rank runs each spec of a graph, and how long that takes it in all, cells unrolled: of those by what each takes
+// alone.
+struct SpecTime {
+  std::int64_t count = 0;
+  core::SimTime spent = 0;
+};
+std::vector<SpecTime> time_by_spec(const Ran& ran, std::int32_t rank);
 std::vector<OperationTime> by_operation(const Ran& ran, std::int32_t rank);
 
-// Share of a rank's operation time that rests on measurements of this GPU, or on curves fitted to them.
+// Shares of a rank's operation time, overlapped operations included, by what it rests on: measurements of this GPU, curves
+// fitted to them, rooflines and estimates. They sum to 1. Reports call the first two together measured_share.
 struct OriginShares {
   double measured = 0.0, fitted = 0.0, roofline = 0.0;
 };

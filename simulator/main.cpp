@@ -14,8 +14,10 @@
 #include "core/io/document.h"
 #include "planner/advice.h"
 #include "planner/calibrate_main.h"
+#include "planner/calibrate_with_main.h"
 #include "simulator/check_main.h"
 #include "simulator/cli.h"
+#include "simulator/explain.h"
 #include "simulator/plan_flags.h"
 #include "simulator/report.h"
 #include "simulator/request.h"
@@ -26,8 +28,9 @@ namespace {
 
 struct Options {
   simulator::Request request;
-  std::string plan, schedule_file, trace, memory_timeline, format = "table", output, tokens, grain = "mixed", graph;
+  std::string plan, schedule_file, trace, memory_timeline, format = "table", output, tokens, grain = "mixed", graph, explain;
   simulator::PlanFlags flags;
+  std::vector<std::string> calibrate_with;
   bool unfold = false, quiet = false, no_better = false;
 };
 
@@ -101,11 +104,15 @@ int run(Options& options) {
   if (request.gpus == 0 && request.cluster.empty()) {
     throw core::InputError("--gpus: missing, expected a number of GPUs such as --gpus 64");
   }
+  if (!options.explain.empty() && options.format == "csv") {
+    throw core::InputError("--explain: not said in csv; expected --format table, markdown or json");
+  }
   core::PlanText text;
   read_plan(options, text);
   if (!options.tokens.empty()) request.tokens = simulator::parse_count(options.tokens, "--tokens");
   const auto grain = grain_of(options.grain);
   auto setting = simulator::make_setting(request);
+  calibrate_with("simulate", options.calibrate_with, request, setting, options.quiet);
   auto plan = core::complete_plan(text, setting.model, request.gpus, request.global_batch,
                                   setting.cluster.node.gpus);
   plan.recipe = request.recipe;
@@ -125,6 +132,8 @@ int run(Options& options) {
   const auto step = simulator::simulate_step(setting, bench, plan, grain,
                                              options.unfold ? core::Fold::no : core::Fold::yes, simulator::Detail::depth,
                                              given ? &*given : nullptr);
+  std::vector<simulator::Explanation> explained;
+  if (!options.explain.empty()) explained = simulator::explain(step, setting, bench, options.explain);
   if (!options.trace.empty()) simulator::deliver(simulator::chrome_trace(step), options.trace);
   if (!options.memory_timeline.empty()) simulator::deliver(simulator::memory_timeline_csv(step), options.memory_timeline);
   if (!options.graph.empty()) simulator::deliver(core::to_text(step.graph), options.graph);
@@ -154,8 +163,12 @@ int run(Options& options) {
     simulator::write_request(json, request);
     simulator::write_model(json, setting.model);
     simulator::write_cluster(json, setting);
+    simulator::write_calibration(json, setting);
     simulator::write_step(json, setting, report, request.tokens);
     simulator::write_operations(json, report);
+    json.key("explained").begin_list();
+    for (const auto& e : explained) simulator::write_explanation(json, e);
+    json.end_list();
     json.key("expert_overload_limit");
     overload && overload->stops_at ? json.value(*overload->stops_at) : json.null();
     json.key("smallest_change");
@@ -197,6 +210,7 @@ int run(Options& options) {
            simulator::operations_text(report, 16) + '\n';
     if (overload) out += simulator::overload_text(*overload) + '\n';
     for (const auto& g : report.groups) out += g + '\n';
+    for (const auto& e : explained) out += '\n' + simulator::explanation_text(e);
     if (options.format == "markdown") out = "```\n" + out + "```\n";
   }
   simulator::deliver(out, options.output);
@@ -248,10 +262,12 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoint-s", r.checkpoint_s, "seconds that writing a checkpoint stops training");
   app.add_option("--checkpoint-every", r.checkpoint_every, "steps between two checkpoints");
   app.add_flag("--sp,--sequence-parallel", options.flags.sp, "as sp");
+  add_calibrate_with(app, options.calibrate_with);
   app.add_option("--trace", options.trace, "write a Chrome/Perfetto trace");
   app.add_option("--memory-timeline", options.memory_timeline, "write memory over time as CSV");
   app.add_option("--graph", options.graph, "write the step graph as text");
   app.add_option("--grain", options.grain, "cell, mixed or op")->capture_default_str();
+  app.add_option("--explain", options.explain, "how an operation comes by its duration: its name, or a part of it");
   app.add_flag("--unfold", options.unfold, "simulate every rank by itself");
   app.add_flag("--no-better-plans", options.no_better, "do not search for faster plans");
   app.add_option("--format", options.format, "table, json, csv or markdown")->check(CLI::IsMember({"table", "json", "csv", "markdown"}));

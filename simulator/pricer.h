@@ -17,8 +17,24 @@
 #include "core/plan/schedule.h"
 #include "simulator/cost/prices.h"
 #include "simulator/engine/cells.h"
+#include "simulator/run_class.h"
 
 namespace simulator {
+
+// A measured run of the user's own system, and what was predicted for it before it calibrated anything.
+struct CalibratingRun {
+  std::string name, gpu;
+  RunClass runs;
+  double measured_s = 0.0, predicted_s = 0.0;
+  bool operator==(const CalibratingRun&) const = default;
+};
+
+// What such runs tell: factors on durations of kernels, of communication and of what the host takes.
+struct SystemCalibration {
+  double kernels = 1.0, communication = 1.0, host = 1.0;
+  std::vector<CalibratingRun> runs;
+  bool operator==(const SystemCalibration&) const = default;
+};
 
 // What a question fixes: model, machine, recipe, sequence. Shared by all plans that are tried.
 struct Setting {
@@ -34,6 +50,7 @@ struct Setting {
   double capacity = 0.0;  // capacity factor of experts; 0 = dropless
   double data_stall_s = 0.0;  // a step waits for its data
   double checkpoint_s = 0.0;  // writing a checkpoint stops training, averaged over the steps between two
+  std::optional<SystemCalibration> calibrated;  // by measured runs of the user's own; calibrate() sets it
 
   // GPUs of a node, or of the NVLink domain where it is larger.
   std::int64_t gpus_together() const { return std::max(cluster.node.gpus, cluster.node.nvlink_domain); }
@@ -49,6 +66,9 @@ struct Setting {
   }
 };
 
+// Applies a calibration to a setting that has none: a Bench made of it has its factors, as its frameworks have.
+void calibrate(Setting& setting, const SystemCalibration& calibration);
+
 // The machine of a setting, built once: topology graph and curves.
 class Bench {
  public:
@@ -57,12 +77,13 @@ class Bench {
   Bench(const Setting& setting, Curves curves);
   const core::Topology& topology() const { return topology_; }
   const Curves& curves() const { return curves_; }
-  Machine machine() const { return {topology_, curves_, slowest_}; }
+  Machine machine() const { return {topology_, curves_, slowest_, corrections_}; }
 
  private:
   core::Topology topology_;
   Curves curves_;
   double slowest_;
+  Corrections corrections_;
 };
 
 // Time of a part of a body, the same when data-parallel collectives slow all its kernels; of the kernels in it, and of the

@@ -42,6 +42,7 @@ void write_step(core::JsonWriter& json, const Setting& setting, const StepReport
       .member("recipe", plan.recipe)
       .member("step_time_s", report.step_time_s)
       .member("step_time_low_s", report.low_s).member("step_time_high_s", report.high_s)
+      .member("interval_because", report.interval_because)
       .member("tokens_per_s_per_gpu", report.tokens_per_s_per_gpu)
       .member("tokens_per_day", report.tokens_per_day)
       .member("mfu", report.mfu).member("tflops_per_gpu", report.tflops_per_gpu)
@@ -71,7 +72,7 @@ void write_step(core::JsonWriter& json, const Setting& setting, const StepReport
   json.key("breakdown_s").begin_object();
   for (std::size_t i = 0; i < activities; ++i) json.member(name_of(static_cast<Activity>(i)), report.breakdown[i]);
   json.end_object();
-  json.member("measured_share", report.shares.measured);
+  json.member("measured_share", report.shares.measured + report.shares.fitted);
   json.member("fitted_share", report.shares.fitted);
   json.member("roofline_share", report.shares.roofline);
   json.member("usd_per_step", report.usd_per_step);
@@ -125,6 +126,23 @@ void write_cluster(core::JsonWriter& json, const Setting& setting) {
   json.key("usd_per_gpu_hour");
   c.usd_per_gpu_hour ? json.value(c.usd_per_gpu_hour->value) : json.null();
   json.end_object();
+}
+
+void write_calibration(core::JsonWriter& json, const Setting& setting) {
+  json.key("calibration");
+  if (!setting.calibrated) {
+    json.null();
+    return;
+  }
+  const auto& c = *setting.calibrated;
+  json.begin_object().key("runs").begin_list();
+  for (const auto& run : c.runs) {
+    json.begin_object().member("run", run.name).member("gpu", run.gpu).member("software", run.runs.software)
+        .member("experts", run.runs.experts).member("measured_step_time_s", run.measured_s)
+        .member("predicted_step_time_s", run.predicted_s).end_object();
+  }
+  json.end_list().key("factors").begin_object();
+  json.member("kernels", c.kernels).member("communication", c.communication).member("host", c.host).end_object().end_object();
 }
 
 void write_sources(core::JsonWriter& json, const Setting& setting) {
@@ -231,6 +249,20 @@ std::string flops_parameters_text(const core::ModelSpec& model) {
                      tied ? "the tied embedding table once, as the output layer" : "the output layer's table, not the input's");
 }
 
+std::string calibration_text(const Setting& setting) {
+  if (!setting.calibrated) return "";
+  const auto& c = *setting.calibrated;
+  std::string out;
+  for (const auto& run : c.runs) {
+    out += fmt::format("calibrated with {}: {} measured, {} predicted\n", run.name, seconds_text(run.measured_s),
+                       seconds_text(run.predicted_s));
+  }
+  const bool one = c.kernels == c.communication && c.kernels == c.host;
+  return out + (one ? fmt::format("all times x {:.3f}\n", c.kernels)
+                    : fmt::format("kernels x {:.3f}, communication x {:.3f}, host x {:.3f}\n", c.kernels, c.communication,
+                                  c.host));
+}
+
 std::string headline_text(const Setting& setting, const StepReport& r, std::optional<double> tokens) {
   std::string out = fmt::format(
       "{} a step (between {} and {}), {} tokens/s a GPU, {} tokens a day\n"
@@ -239,6 +271,7 @@ std::string headline_text(const Setting& setting, const StepReport& r, std::opti
       three_digits(r.tokens_per_day / 1e9) + " B", three_digits(r.tflops_per_gpu), percent(r.mfu), flops_convention,
       setting.recipe.gemm_forward, three_digits(setting.cluster.gpu.peak(setting.recipe.gemm_forward)->value / 1e12),
       seconds_text(r.bound_s));
+  out += calibration_text(setting) + r.interval_because + '\n';
   out += fmt::format("by other conventions {} (model_causal), {} (6ND), {} (hardware) TFLOP/s a GPU\n",
                      three_digits(r.tflops_causal), three_digits(r.tflops_6nd), three_digits(r.tflops_hardware));
   if (const auto active = flops_parameters_text(setting.model); !active.empty()) out += active + '\n';

@@ -13,6 +13,8 @@ namespace simulator {
 void write_step(core::JsonWriter& json, const Setting& setting, const StepReport& report, std::optional<double> tokens);
 void write_request(core::JsonWriter& json, const Request& request);
 void write_model(core::JsonWriter& json, const core::ModelSpec& model);
+// "calibration": the runs that calibrated the setting and their factors, or null.
+void write_calibration(core::JsonWriter& json, const Setting& setting);
 void write_cluster(core::JsonWriter& json, const Setting& setting);
 void write_sources(core::JsonWriter& json, const Setting& setting);
 void write_operations(core::JsonWriter& json, const StepReport& report);
@@ -24,6 +26,8 @@ std::string breakdown_text(const StepReport& report);  // what the slowest rank 
 std::string operations_text(const StepReport& report, std::size_t most);
 // "FLOPs count 2.45 B active parameters a token: ..."; "" where all parameters are active.
 std::string flops_parameters_text(const core::ModelSpec& model);
+// "calibrated with ID: 3.53 s measured, 3.60 s predicted; times x 0.979", a line a run; "" where nothing calibrated it.
+std::string calibration_text(const Setting& setting);
 std::string headline_text(const Setting& setting, const StepReport& report, std::optional<double> tokens);
 
 std::string step_csv_header();

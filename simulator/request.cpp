@@ -159,7 +159,7 @@ std::vector<std::pair<std::string, std::string>> sources_of(const Setting& setti
     out.emplace_back("recipes/" + setting.recipe.name + ": " + key, source);
   }
   out.emplace_back("spread: kernel_sigma", spread().source);
-  out.emplace_back("uncertainty: step_time", uncertainty().source);
+  out.emplace_back("uncertainty: step_time", uncertainty().command);
   return out;
 }
 

@@ -70,12 +70,21 @@ void fill_host_memory(const core::StepWork& work, const core::ScheduleTable& tab
   report.host_short_GiB = std::max(0.0, report.host_memory_GiB - report.host_limit_GiB);
 }
 
+void fill_interval(const Setting& setting, const Bench& bench, const core::ParallelPlan& plan, StepReport& report) {
+  const auto& known = uncertainty();
+  const auto run = class_of(setting, plan, bench.curves(), known.software);
+  auto band = band_of(known, run, setting.cluster.gpu.arch);
+  if (setting.calibrated) band = narrowed(known, band, run, setting.cluster.gpu.name, setting.calibrated->runs);
+  // What a step waits for besides its work is given, not predicted.
+  const double given = setting.data_stall_s + setting.checkpoint_s, predicted = report.step_time_s - given;
+  report.low_s = predicted * band.low + given;
+  report.high_s = predicted * band.high + given;
+  report.interval_because = band.because;
+}
+
 void fill_speed(const Setting& setting, const core::ParallelPlan& plan, StepReport& report) {
   const auto gpus = static_cast<double>(plan.gpus());
   const double tokens = static_cast<double>(plan.global_batch * setting.seq);
-  const auto band = uncertainty();
-  report.low_s = report.step_time_s * band.low;
-  report.high_s = report.step_time_s * band.high;
   report.tokens_per_s_per_gpu = tokens / report.step_time_s / gpus;
   report.tokens_per_day = tokens / report.step_time_s * 86400.0;
   const auto peak = setting.cluster.gpu.peak(setting.recipe.gemm_forward);
@@ -177,6 +186,7 @@ SimulatedStep simulate_step(const Setting& setting, const Bench& bench, const co
   fill_host_memory(step.work, table, setting, report);
   fill_memory(step, setting, report);
   fill_speed(setting, plan, report);
+  fill_interval(setting, bench, plan, report);
   report.tflops_hardware = 1e-12 * multiplied(step.graph) / static_cast<double>(plan.gpus()) / report.step_time_s;
   const auto rank = last_rank(ran);
   report.breakdown = breakdown_of(ran, rank);

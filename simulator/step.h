@@ -23,6 +23,7 @@ struct StageMemory {
 struct StepReport {
   core::ParallelPlan plan;
   double step_time_s = 0.0, low_s = 0.0, high_s = 0.0;
+  std::string interval_because;  // what low and high rest on
   double tokens_per_s_per_gpu = 0.0, tokens_per_day = 0.0;
   double mfu = 0.0, tflops_per_gpu = 0.0;
   double bound_s = 0.0;  // model FLOPs at the dense peak

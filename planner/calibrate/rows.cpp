@@ -34,26 +34,13 @@ std::optional<CalibrationRow> row_of(const core::MeasuredRun& run) {
   }
 }
 
-// Rows that say the same are repeats of one configuration.
-std::string configuration(const CalibrationRow& row) {
-  const auto& s = row.run.setting;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}",
-                     row.source,
-                     s.cluster.gpu.name,
-                     s.gpus,
-                     s.model.name,
-                     s.seq,
-                     s.recipe.name,
-                     core::to_text(row.run.plan));
-}
-
 void weigh(std::vector<CalibrationRow>& rows, const CalibrationSpec& spec) {
   std::map<std::string, std::map<std::string, int>> repeats;  // by source, by configuration
-  for (const auto& row : rows) ++repeats[row.source][configuration(row)];
+  for (const auto& row : rows) ++repeats[row.source][configuration_of(row)];
   for (auto& row : rows) {
     const auto& of_source = repeats.at(row.source);
     const auto factor = spec.source_weights.find(row.source);
-    row.weight = weight_of_each(of_source.size(), spec.source_most) / of_source.at(configuration(row));
+    row.weight = weight_of_each(of_source.size(), spec.source_most) / of_source.at(configuration_of(row));
     if (factor != spec.source_weights.end()) row.weight *= factor->second;
   }
 }
@@ -63,6 +50,18 @@ void weigh(std::vector<CalibrationRow>& rows, const CalibrationSpec& spec) {
 std::string calibration_source(const core::MeasuredRun& run) {
   auto source = simulator::source_of(run);
   return source.starts_with("mb") ? "mb" : source;
+}
+
+std::string configuration_of(const CalibrationRow& row) {
+  const auto& s = row.run.setting;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}",
+                     row.source,
+                     s.cluster.gpu.name,
+                     s.gpus,
+                     s.model.name,
+                     s.seq,
+                     s.recipe.name,
+                     core::to_text(row.run.plan));
 }
 
 CalibrationRows calibration_rows(const std::vector<core::MeasuredTable>& tables,

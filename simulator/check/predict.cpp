@@ -43,6 +43,8 @@ Prediction predict(const Translation& run, const Bench& bench) {
       simulate_step(run.setting, bench, run.plan, grain, core::Fold::yes, Detail::answer);
   Prediction p;
   p.step_time_s = step.report.step_time_s;
+  p.low_s = step.report.low_s;
+  p.high_s = step.report.high_s;
   p.fits = step.report.fits;
   p.stages = step.report.stages;
   p.peak_memory_GiB = step.report.peak_memory_GiB;

@@ -8,7 +8,7 @@ namespace simulator {
 
 // What a translated run is predicted to take and to hold.
 struct Prediction {
-  double step_time_s = 0.0;
+  double step_time_s = 0.0, low_s = 0.0, high_s = 0.0;  // with its interval
   Fits fits = Fits::yes;
   std::vector<StageMemory> stages;  // of the pipeline ranks
   double peak_memory_GiB = 0.0, memory_limit_GiB = 0.0;

@@ -43,6 +43,8 @@ void write_more(JsonWriter& json, const CheckedRow& row) {
   if (!row.predicted) return;
   const auto& measured = *row.measured;
   json.member("plan", row.plan).member("recipe", row.recipe).member("our_gpu", row.gpu);
+  json.member("predicted_step_time_low_s", row.predicted->low_s)
+      .member("predicted_step_time_high_s", row.predicted->high_s);
   json.member("measured_step_time_from", measured.step_time_from);
   json.member("memory_kind", name_of(measured.memory_kind));
   json.member("predicted_peak_memory_GiB", row.predicted->peak_memory_GiB)
@@ -81,6 +83,7 @@ void write_errors(JsonWriter& json, std::string_view key, const ErrorSummary& s)
 void write_summary(JsonWriter& json, const Summary& s) {
   const auto count = [](std::size_t n) { return static_cast<std::int64_t>(n); };
   write_errors(json, "step_time", s.step_time);
+  number(json, "step_times_inside_interval", s.inside_interval);
   write_errors(json, "memory", s.memory);
   json.key("oom")
       .begin_object()

@@ -253,7 +253,7 @@ std::string check_csv(const CheckReport& report) {
       "memory_kind,predicted_memory_GiB,"
       "measured_memory_GiB,memory_error,predicted_fits,measured_status,predicted_tflops_per_gpu,"
       "measured_tflops_per_gpu,"
-      "flops_convention,plan,assumed,ignored,skipped_because\n";
+      "flops_convention,plan,assumed,ignored,skipped_because,predicted_step_time_low_s,predicted_step_time_high_s\n";
   for (const auto& row : report.rows) {
     const auto joined = [](const std::vector<std::string>& notes) {
       return fmt::format("{}", fmt::join(notes, "; "));
@@ -280,7 +280,9 @@ std::string check_csv(const CheckReport& report) {
         row.plan,
         joined(row.notes.assumed),
         joined(row.notes.ignored),
-        row.skipped_because};
+        row.skipped_because,
+        shortest(row.predicted ? std::optional(row.predicted->low_s) : std::nullopt),
+        shortest(row.predicted ? std::optional(row.predicted->high_s) : std::nullopt)};
     for (std::size_t i = 0; i < cells.size(); ++i)
       out += (i == 0 ? "" : ",") + core::csv_quoted(cells[i]);
     out += '\n';

@@ -67,15 +67,21 @@ ErrorSummary summary_of(std::vector<double> errors) {
 Summary summarise(const std::vector<const CheckedRow*>& rows) {
   Summary s;
   std::vector<double> times, memories;
+  double inside = 0.0;
   for (const auto* row : rows) {
     if (!row->skipped_because.empty()) {
       ++s.skipped;
       continue;
     }
-    if (row->step_time_error) times.push_back(*row->step_time_error);
+    if (row->step_time_error) {
+      times.push_back(*row->step_time_error);
+      const double measured = *row->measured->step_time_s;
+      inside += row->predicted->low_s <= measured && measured <= row->predicted->high_s;
+    }
     if (row->memory_error) memories.push_back(*row->memory_error);
     count_verdict(*row, s.oom);
   }
+  if (!times.empty()) s.inside_interval = inside / static_cast<double>(times.size());
   s.step_time = summary_of(std::move(times));
   s.memory = summary_of(std::move(memories));
   return s;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct MemoryVerdicts {
 
 struct Summary {
   ErrorSummary step_time, memory;
+  std::optional<double> inside_interval;  // share of the step times; these rows may be among those that made the interval
   MemoryVerdicts oom;
   std::size_t skipped = 0;
 };

@@ -46,6 +46,8 @@ class Curves {
   const std::vector<double>& list(std::string_view key) const;
   Origin origin_of(std::string_view section) const;      // section: "gemm", "attention", ...
   std::string source_of(std::string_view key) const;     // the `source` beside a number
+  std::string checked_of(std::string_view key) const;    // seen, recalled, derived or estimate
+  std::vector<double> values_of(std::string_view key) const;  // of a number or a list
   const core::Gpu& gpu() const { return gpu_; }
   // The same curves with other numbers at a key that is there: as many as it has. For calibrations.
   Curves with(std::string_view key, const std::vector<double>& values) const;
@@ -62,7 +64,7 @@ class Curves {
   core::Gpu gpu_;
   std::map<std::string, double, std::less<>> numbers_;
   std::map<std::string, std::vector<double>, std::less<>> lists_;
-  std::map<std::string, std::string, std::less<>> sources_;
+  std::map<std::string, std::string, std::less<>> sources_, checked_;
   std::map<std::string, Origin, std::less<>> origins_;
 };
 

@@ -8,6 +8,7 @@
 #include "core/io/data_dir.h"
 #include "core/io/document.h"
 #include "simulator/cost/cost.h"
+#include "simulator/cost/record.h"
 
 namespace simulator {
 
@@ -196,6 +197,7 @@ void Curves::add_leaf(const core::Document& leaf, const std::string& key) {
   }
   check_status(leaf.at("checked"));
   sources_.insert_or_assign(key, source.as_text());
+  checked_.insert_or_assign(key, leaf.at("checked").as_text());
   leaf.reject_unknown({leaf.has("value") ? "value" : "values", "source", "checked"});
 }
 
@@ -225,6 +227,7 @@ void Curves::require_all() const {
 double Curves::at(std::string_view key) const {
   const auto found = numbers_.find(key);
   CORE_ASSERT(found != numbers_.end());
+  Recording::read(key);
   return found->second;
 }
 
@@ -238,12 +241,15 @@ double Curves::needed(std::string_view key, std::string_view what) const {
 
 std::optional<double> Curves::find(std::string_view key) const {
   const auto found = numbers_.find(key);
-  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+  if (found == numbers_.end()) return std::nullopt;
+  Recording::read(key);
+  return found->second;
 }
 
 const std::vector<double>& Curves::list(std::string_view key) const {
   const auto found = lists_.find(key);
   CORE_ASSERT(found != lists_.end());
+  Recording::read(key);
   return found->second;
 }
 
@@ -255,6 +261,19 @@ Origin Curves::origin_of(std::string_view section) const {
 std::string Curves::source_of(std::string_view key) const {
   const auto found = sources_.find(key);
   CORE_ASSERT(found != sources_.end());
+  return found->second;
+}
+
+std::string Curves::checked_of(std::string_view key) const {
+  const auto found = checked_.find(key);
+  CORE_ASSERT(found != checked_.end());
+  return found->second;
+}
+
+std::vector<double> Curves::values_of(std::string_view key) const {
+  if (const auto number = numbers_.find(key); number != numbers_.end()) return {number->second};
+  const auto found = lists_.find(key);
+  CORE_ASSERT(found != lists_.end());
   return found->second;
 }
 

@@ -41,23 +41,33 @@ core::GroupLinks links_of(const core::CommGroup& group, const core::Topology& to
   return topology.group(group.first, group.stride, group.size);
 }
 
+PriceFactors factors_of(const core::OpSpec& spec, const Machine& machine) {
+  PriceFactors f;
+  const auto beside = interference_of(spec.beside, machine.curves);
+  if (is_collective(spec.kind)) {
+    f.slowed = 1.0 + beside.comm_slowdown;
+    f.corrected = machine.corrections.communication;
+    return f;
+  }
+  // GPUs differ in how fast their kernels run, not in what their hosts do.
+  f.slowest = is_copy(spec.kind) || spec.kind == OpKind::host_optimizer ? 1.0 : machine.slowest;
+  f.slowed = 1.0 + beside.compute_slowdown;
+  f.held_back = held_back(spec.kind, machine.curves);
+  f.corrected = is_copy(spec.kind) ? machine.corrections.communication : machine.corrections.kernels;
+  f.gap = core::Seconds{machine.curves.at("launch.kernel_gap_us") * 1e-6};
+  return f;
+}
+
 Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups, const Machine& machine) {
-  Price price;
+  const auto factors = factors_of(spec, machine);
   if (is_collective(spec.kind)) {
     CORE_ASSERT(spec.group >= 0);
     const auto links = links_of(groups[static_cast<std::size_t>(spec.group)], machine.topology);
     const auto choice = collective_time(collective_of(spec), links, machine.curves);
-    const double slowed = 1.0 + interference_of(spec.beside, machine.curves).comm_slowdown;
-    price = {core::to_sim_time(slowed * choice.cost.time), choice.cost.origin, choice.algorithm};
-  } else {
-    const auto cost = kernel_time(spec, machine.curves);
-    const core::Seconds gap{machine.curves.at("launch.kernel_gap_us") * 1e-6};
-    // GPUs differ in how fast their kernels run, not in what their hosts do.
-    const double slowest = is_copy(spec.kind) || spec.kind == OpKind::host_optimizer ? 1.0 : machine.slowest;
-    const double slowed = 1.0 + interference_of(spec.beside, machine.curves).compute_slowdown;
-    price = {core::to_sim_time(slowest * slowed * held_back(spec.kind, machine.curves) * cost.time + gap), cost.origin, {}};
+    return {core::to_sim_time(factors.priced(choice.cost)), choice.cost.origin, choice.algorithm};
   }
-  return price;
+  const auto cost = kernel_time(spec, machine.curves);
+  return {core::to_sim_time(factors.priced(cost)), cost.origin, {}};
 }
 
 namespace {

@@ -21,16 +21,38 @@ struct Price {
   double kernel_share = 1.0;   // of the time on the compute queue: kernels run, and overlap slows them
 };
 
+// What durations are multiplied by on a system that measured runs have calibrated: of kernels, of what travels on links.
+struct Corrections {
+  double kernels = 1.0, communication = 1.0;
+};
+
 // A machine that operations are priced on. `slowest`: how much longer than on the mean GPU kernels take on the slowest of
 // those that wait for each other (simulator/spread.h).
 struct Machine {
   const core::Topology& topology;
   const Curves& curves;
   double slowest = 1.0;
+  Corrections corrections = {};
+
+  core::SimTime time_of(const Cost& collective) const {
+    return core::to_sim_time(corrections.communication * collective.time);
+  }
 };
 
 // Links of a communicator of a graph: a pair for sends, a group else.
 core::GroupLinks links_of(const core::CommGroup& group, const core::Topology& topology);
+
+// What makes of an operation's cost its price. Of a kernel: corrected (slowest slowed held_back cost + gap); of a collective:
+// corrected slowed cost.
+struct PriceFactors {
+  double slowest = 1.0;    // the slowest GPU of those that wait for each other
+  double slowed = 1.0;     // by what is made to run beside it
+  double held_back = 1.0;  // by the power limit, all through a step
+  double corrected = 1.0;  // by runs that calibrated the system
+  core::Seconds gap;       // before the next kernel
+  core::Seconds priced(const Cost& cost) const { return corrected * (slowest * slowed * held_back * cost.time + gap); }
+};
+PriceFactors factors_of(const core::OpSpec& spec, const Machine& machine);
 
 // Time of one operation that is not a cell nor a host wait: its kernel and the launch gap, or its collective.
 Price price_of(const core::OpSpec& spec, const std::vector<core::CommGroup>& groups, const Machine& machine);

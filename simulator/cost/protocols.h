@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "core/hardware/topology.h"
@@ -28,6 +29,19 @@ struct Protocol {
   core::Seconds inter_hop(const core::GroupLinks& links, core::Seconds software) const {
     return software + links.inter_latency * network_factor;
   }
+};
+
+// What the fastest of the protocols takes: its latency, and its data on the wire.
+class FastestProtocol {
+ public:
+  void take(core::Seconds latency, core::Seconds wire) {
+    if (latency + wire < time()) latency_ = latency, wire_ = wire;
+  }
+  core::Seconds time() const { return latency_ + wire_; }
+  void note() const;  // to a Recording
+
+ private:
+  core::Seconds latency_{std::numeric_limits<double>::infinity()}, wire_{0.0};
 };
 
 std::array<Protocol, 3> protocols(const Curves& curves);

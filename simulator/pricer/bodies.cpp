@@ -53,10 +53,21 @@ void copy_without_weights(const std::vector<BodyModes>& kinds, std::size_t mode,
 
 }  // namespace
 
+void calibrate(Setting& setting, const SystemCalibration& calibration) {
+  CORE_ASSERT(!setting.calibrated);
+  setting.calibrated = calibration;
+  for (auto* framework : {&setting.framework, &setting.sharded_framework}) {
+    for (auto* time : {&framework->host_per_launch, &framework->host_per_launch_graphs, &framework->step_overhead})
+      *time = calibration.host * *time;
+  }
+}
+
 Bench::Bench(const Setting& setting) : Bench(setting, Curves::load(setting.cluster.gpu)) {}
 
 Bench::Bench(const Setting& setting, Curves curves)
-    : topology_(setting.cluster), curves_(std::move(curves)), slowest_(slowest_of(setting.gpus)) {}
+    : topology_(setting.cluster), curves_(std::move(curves)), slowest_(slowest_of(setting.gpus)) {
+  if (setting.calibrated) corrections_ = {setting.calibrated->kernels, setting.calibrated->communication};
+}
 
 Pricer::Pricer(const Setting& setting, const Bench& bench)
     : setting_(setting),

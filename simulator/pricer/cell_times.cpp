@@ -20,7 +20,7 @@ SimTime Pricer::state_time(const core::StateOp& op) {
   } else if (added) {
     const auto links = bench_.topology().group(0, op.group.stride, op.group.size);
     const Collective collective{.kind = op.kind, .bytes = core::Bytes{op.bytes}, .levels = static_cast<Levels>(op.levels)};
-    found->second = core::to_sim_time(collective_time(collective, links, bench_.curves()).cost.time);
+    found->second = bench_.machine().time_of(collective_time(collective, links, bench_.curves()).cost);
   }
   return found->second;
 }
@@ -30,7 +30,7 @@ SimTime Pricer::copies_time(const core::StateOps& ops, std::int64_t first) const
   SimTime sum = 0;
   for (const auto& op : ops) {
     const auto links = bench_.topology().group(first, op.group.stride, op.group.size);
-    sum += core::to_sim_time(collective_time(op.kind, core::Bytes{op.bytes}, links, bench_.curves()).cost.time);
+    sum += bench_.machine().time_of(collective_time(op.kind, core::Bytes{op.bytes}, links, bench_.curves()).cost);
   }
   return sum;
 }
@@ -48,7 +48,7 @@ SimTime Pricer::send_time(const core::ParallelPlan& plan, std::int64_t from, std
   if (found != send_times_.end()) return found->second;
   const auto links = bench_.topology().pair(from * stride, to * stride);
   const auto time =
-      core::to_sim_time(collective_time(OpKind::send_receive, core::Bytes{bytes}, links, bench_.curves()).cost.time);
+      bench_.machine().time_of(collective_time(OpKind::send_receive, core::Bytes{bytes}, links, bench_.curves()).cost);
   send_times_.emplace(key, time);
   return time;
 }

@@ -42,7 +42,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>> private_libra
     {"SQLiteCpp/", {"core/io/", "profiler/"}},
     {"sqlite3.h", {"core/io/", "profiler/"}},
     {"boost/graph/", {"core/hardware/topology.cpp"}},
-    {"boost/math/", {"simulator/spread.cpp"}},
+    {"boost/math/", {"simulator/spread.cpp", "fitting/two_level.cpp"}},
     {"spdlog/", {"core/", "kernels/", "profiler/", "simulator/", "fitting/", "planner/"}},
     {"tbb/", {"planner/", "fitting/"}},
     {"oneapi/tbb", {"planner/", "fitting/"}},

@@ -222,6 +222,27 @@ TEST(Exhaustive, PruningChangesNothing) {
   EXPECT_GE(compared, 20);
 }
 
+// Factors of a calibrated system reach the search's prices and bounds and the engine alike.
+TEST(Exhaustive, FindsTheSameUnderACalibration) {
+  const Space calibrated[] = {{"tiny-llama", "h100-sxm", 8, 8, 64, 1.0}, {"qwen2-0.5b", "a100-sxm-80", 4, 4, 4096, 0.2},
+                              {"llama-3.2-1b", "h100-sxm", 8, 8, 4096, 0.35}};
+  for (const auto& space : calibrated) {
+    auto setting = setting_of(space);
+    simulator::calibrate(setting, {1.3, 2.5, 0.6, {}});
+    const simulator::Bench bench(setting);
+    std::vector<Tried> tried;
+    const Enumeration all(space, setting);
+    for (const auto& plan : all.plans()) tried.push_back(simulate(setting, bench, plan));
+    const auto expected = listed(tried);
+    const auto question = question_of(space, setting);
+    const auto found = search(setting, bench, question, plain_axes(question));
+    ASSERT_EQ(found.best.size(), std::min<std::size_t>(20, expected.size())) << space.model;
+    for (std::size_t i = 0; i < found.best.size(); ++i) {
+      EXPECT_EQ(found.best[i].time, expected[i].time) << space.model << ' ' << i;
+    }
+  }
+}
+
 // The same with every axis: context and expert parallel, all schedules, modules, sharding in nodes.
 TEST(Exhaustive, PruningChangesNothingOnAnyAxis) {
   const Space wide[] = {{"tiny-llama", "h100-sxm", 8, 16, 2048, 1.0},

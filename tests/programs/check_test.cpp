@@ -40,6 +40,7 @@ TEST(Check, WritesTheKeysOfTheContract) {
   EXPECT_EQ(answer.err, "");
   const auto report = core::Document::parse_json(answer.out, "stdout");
   EXPECT_EQ(report.at("rows").as_list().size(), 6U);
+  double inside = 0.0;
   for (const auto& row : report.at("rows").as_list()) {
     for (const char* key : {"id",
                             "gpu",
@@ -56,14 +57,20 @@ TEST(Check, WritesTheKeysOfTheContract) {
                             "assumed",
                             "ignored",
                             "plan",
+                            "predicted_step_time_low_s",
+                            "predicted_step_time_high_s",
                             "flops_convention"}) {
       EXPECT_TRUE(row.has(key)) << key;
     }
     const double error =
         row.at("predicted_step_time_s").as_real() / row.at("measured_step_time_s").as_real() - 1.0;
     EXPECT_NEAR(row.at("step_time_error").as_real(), error, 1e-12);
+    const double measured = row.at("measured_step_time_s").as_real();
+    inside += row.at("predicted_step_time_low_s").as_real() <= measured &&
+              measured <= row.at("predicted_step_time_high_s").as_real();
   }
   const auto& summary = report.at("summary");
+  EXPECT_NEAR(summary.at("step_times_inside_interval").as_real(), inside / 6.0, 1e-12);
   for (const char* key : {"n", "median_abs_error", "mean_abs_error", "p90_abs_error", "bias"}) {
     EXPECT_TRUE(summary.at("step_time").has(key)) << key;
     EXPECT_TRUE(summary.at("memory").has(key)) << key;

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "simulator/cost/protocols.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::collectives {
 namespace {
@@ -72,6 +73,8 @@ core::Seconds across_domains(const Collective& op,
   const bool lockstep = curves.needed("collectives.all_to_all.lockstep", need) > 0.0;
   core::Seconds wire = between_time(op, links, lockstep ? p - 1.0 : p - k, curves);
   if (links.per_domain > 1) wire = std::max(wire, inside_time(op, links, k - 1.0, curves));
+  Recording::note("latency of hops and partners", 1e6 * latency.value, "us");
+  Recording::note("data on the wire", 1e6 * wire.value, "us");
   return latency + wire;
 }
 
@@ -80,9 +83,13 @@ std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, co
   const double p = static_cast<double>(links.size);
   const core::Seconds base = microseconds(curves.needed("collectives.all_to_all.base_us", need));
   const Origin origin = curves.origin_of("collectives");
+  Recording::note("base", 1e6 * base.value, "us");
   if (links.domains > 1) return Cost{base + across_domains(op, links, curves), origin};
   // Partners are reached side by side, so one hop counts, not p - 1.
-  return Cost{base + links.intra_latency + inside_time(op, links, p - 1.0, curves), origin};
+  const auto wire = inside_time(op, links, p - 1.0, curves);
+  Recording::note("a hop", 1e6 * links.intra_latency.value, "us");
+  Recording::note("data on the wire", 1e6 * wire.value, "us");
+  return Cost{base + links.intra_latency + wire, origin};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "simulator/cost/protocols.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::collectives {
 
@@ -37,6 +38,10 @@ Cost all_reduce_time(core::Bytes bytes, const GroupLinks& links, const Curves& c
   const core::Seconds latency{curves.at("collectives.hierarchical.base_us") * 1e-6};
   const core::Seconds network = simple.inter_hop(links, simple.tree_network) *
                                 (2.0 * static_cast<double>(tree_levels(links.domains)));
+  Recording::note("base", 1e6 * latency.value, "us");
+  Recording::note("network of all levels", 1e6 * network.value, "us");
+  Recording::note("rate inside", 1e-9 * inside_rate(links, curves).value, "GB/s");
+  Recording::note("rate between", 1e-9 * between.value, "GB/s");
   return {latency + network + bytes / std::min(inside_rate(links, curves), between),
           curves.origin_of("collectives")};
 }
@@ -53,6 +58,8 @@ Cost gather_time(const Collective& op, const GroupLinks& links, const Curves& cu
   const Collective part{.kind = op.kind, .bytes = op.bytes};
   const Cost first = *ring.time(part, inside, curves);
   const Cost second = *ring.time(part, between, curves);
+  Recording::note("inside a domain", 1e6 * first.time.value, "us");
+  Recording::note("between domains", 1e6 * second.time.value, "us");
   if (op.levels == Levels::two) return {first.time + second.time, first.origin};
   const core::Seconds last = first.time * (1.0 / static_cast<double>(links.domains));
   return {std::max(first.time, second.time + last), first.origin};

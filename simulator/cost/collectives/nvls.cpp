@@ -3,6 +3,7 @@
 // starts it above a number of GPUs ("collectives.nvls.above_gpus").
 
 #include "simulator/cost/protocols.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::collectives {
 namespace {
@@ -13,6 +14,8 @@ std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, co
                        static_cast<double>(links.size) > *above;
   if (!applies) return std::nullopt;
   const core::Seconds base{curves.at("collectives.nvls.base_us") * 1e-6};
+  Recording::note("base", 1e6 * base.value, "us");
+  Recording::note("rate of the switch", 1e-9 * nvls_rate(links.size, links.intra, curves).value, "GB/s");
   return Cost{base + op.bytes / nvls_rate(links.size, links.intra, curves),
               curves.origin_of("collectives")};
 }

@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "simulator/cost/protocols.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::collectives {
 namespace {
@@ -76,6 +77,10 @@ std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, co
   const core::Seconds forward = links.domains > 1 ? exchange : core::Seconds{0.0};
   const core::Seconds wire =
       std::min(forward + forwarded(op, links, rates), direct(op, links, rates));
+  Recording::note("base", 1e6 * base.value, "us");
+  Recording::note("rate inside a domain", 1e-9 * rates.inside.value, "GB/s");
+  if (links.domains > 1) Recording::note("rate between domains, all members", 1e-9 * rates.between.value, "GB/s");
+  Recording::note("data on the wire, the faster way", 1e6 * wire.value, "us");
   return Cost{base + wire + (links.domains > 1 ? links.inter_latency : links.intra_latency),
               curves.origin_of("collectives")};
 }

@@ -5,9 +5,9 @@
 // it has NICs, so B is the lesser of NVLink and of all NICs of the group together.
 
 #include <algorithm>
-#include <limits>
 
 #include "simulator/cost/protocols.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::collectives {
 namespace {
@@ -33,13 +33,16 @@ std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, co
   const double inside = passes * (p - 1.0) - crossings;
   const core::Bytes wire = op.bytes * (passes * (p - 1.0) / p);
   const core::BytesPerSecond rate = ring_rate(links, curves);
-  core::Seconds best{std::numeric_limits<double>::infinity()};
+  FastestProtocol best;
   for (const Protocol& protocol : protocols(curves)) {
     const core::Seconds latency = protocol.base + protocol.intra_hop(links) * inside +
                                   protocol.inter_hop(links, protocol.ring_network) * crossings;
-    best = std::min(best, latency + wire / (rate * protocol.payload));
+    best.take(latency, wire / (rate * protocol.payload));
   }
-  return Cost{best, curves.origin_of("collectives")};
+  Recording::note("bytes on the wire", 1e-6 * wire.value, "MB");
+  Recording::note("rate of the ring", 1e-9 * rate.value, "GB/s");
+  best.note();
+  return Cost{best.time(), curves.origin_of("collectives")};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // of what the group has between domains.
 
 #include "simulator/cost/protocols.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::collectives {
 namespace {
@@ -16,10 +17,15 @@ std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, co
   if (links.domains > 1) {
     const core::Seconds hop = low_latency.inter_hop(links, low_latency.ring_network);
     const core::BytesPerSecond of_one = links.inter * (1.0 / static_cast<double>(links.per_domain));
-    return Cost{base + hop + op.bytes / (of_one * curves.at("collectives.send.nic_efficiency")), origin};
+    const auto rate = of_one * curves.at("collectives.send.nic_efficiency");
+    Recording::note("base and hop", 1e6 * (base + hop).value, "us");
+    Recording::note("rate", 1e-9 * rate.value, "GB/s");
+    return Cost{base + hop + op.bytes / rate, origin};
   }
   const double efficiency = curves.at(links.intra_nvlink ? "collectives.send.nvlink_efficiency"
                                                          : "collectives.pcie.efficiency");
+  Recording::note("base and hop", 1e6 * (base + low_latency.intra_hop(links)).value, "us");
+  Recording::note("rate", 1e-9 * efficiency * links.intra.value, "GB/s");
   return Cost{base + low_latency.intra_hop(links) + op.bytes / (links.intra * efficiency), origin};
 }
 

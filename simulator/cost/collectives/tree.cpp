@@ -4,9 +4,9 @@
 // with B the lesser of NVLink and NICs and e the part of it that a tree reaches.
 
 #include <algorithm>
-#include <limits>
 
 #include "simulator/cost/protocols.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::collectives {
 namespace {
@@ -18,13 +18,16 @@ std::optional<Cost> time(const Collective& op, const core::GroupLinks& links, co
   rate = rate * curves.at("collectives.tree.efficiency");
   const double inside = 2.0 * static_cast<double>(links.per_domain - 1);
   const double levels = 2.0 * static_cast<double>(tree_levels(links.domains));
-  core::Seconds best{std::numeric_limits<double>::infinity()};
+  FastestProtocol best;
   for (const Protocol& protocol : protocols(curves)) {
     const core::Seconds latency = protocol.base + protocol.intra_hop(links) * inside +
                                   protocol.inter_hop(links, protocol.tree_network) * levels;
-    best = std::min(best, latency + op.bytes / (rate * protocol.payload));
+    best.take(latency, op.bytes / (rate * protocol.payload));
   }
-  return Cost{best, curves.origin_of("collectives")};
+  Recording::note("levels of domains", 0.5 * levels);
+  Recording::note("rate of the tree", 1e-9 * rate.value, "GB/s");
+  best.note();
+  return Cost{best.time(), curves.origin_of("collectives")};
 }
 
 }  // namespace

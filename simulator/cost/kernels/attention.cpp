@@ -22,6 +22,7 @@
 
 #include "core/error.h"
 #include "simulator/cost/cost.h"
+#include "simulator/cost/record.h"
 
 namespace simulator {
 
@@ -182,6 +183,13 @@ core::Seconds fused_time(const OpSpec& op, const Curves& curves, const FusedKeys
   const double compute = core::attention_flops(op).value * padding * ramp * idle / rate;
   const double memory = fused_bytes(op) / (curves.at("memory_bound.efficiency") *
                                            curves.gpu().memory_bandwidth.value);
+  Recording::note("fraction of peak at this head size", rate / peak->value);
+  Recording::note("padding of the head size", padding, "times");
+  Recording::note("ramp of a short sequence", ramp, "times");
+  Recording::note("SMs without a block", idle, "times");
+  Recording::note("tensor cores", compute * 1e6, "us");
+  Recording::note("memory traffic, beside them", memory * 1e6, "us");
+  Recording::note("fixed", curves.at("attention.fixed_us"), "us");
   return core::Seconds{std::max(compute, memory) + curves.at("attention.fixed_us") * 1e-6};
 }
 
@@ -216,7 +224,10 @@ core::Seconds unfused_time(const OpSpec& op, const Curves& curves) {
   const double scores = as_double(op.m) * as_double(op.n) * as_double(op.batch);
   const core::BytesPerSecond bandwidth =
       curves.gpu().memory_bandwidth * curves.at("memory_bound.efficiency");
-  return gemms + core::Bytes{scores * curves.at(bytes_key)} / bandwidth;
+  const auto elementwise = core::Bytes{scores * curves.at(bytes_key)} / bandwidth;
+  Recording::note("all batched GEMMs", 1e6 * gemms.value, "us");
+  Recording::note("mask, softmax and dropout", 1e6 * elementwise.value, "us");
+  return gemms + elementwise;
 }
 
 Cost time(const OpSpec& op, const Curves& curves) {

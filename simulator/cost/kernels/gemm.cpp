@@ -27,6 +27,7 @@
 
 #include "core/error.h"
 #include "simulator/cost/cost.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::kernels {
 
@@ -67,6 +68,20 @@ double alignment_slowdown(const core::OpSpec& op, const Curves& curves) {
   return curves.at(batched ? "gemm.unaligned_batched_slowdown" : "gemm.unaligned_slowdown");
 }
 
+// How a GEMM is cut.
+struct Tiling {
+  double rows = 0.0, columns = 0.0, splits = 1.0, waves = 0.0, tile_s = 0.0, partial_sums_s = 0.0;
+};
+
+void note(const Tiling& t) {
+  Recording::note("tile rows", t.rows);
+  Recording::note("tile columns", t.columns);
+  if (t.splits > 1.0) Recording::note("parts along k", t.splits);
+  Recording::note("waves of tiles, the last one softened", t.waves);
+  Recording::note("a tile", t.tile_s * 1e6, "us");
+  if (t.splits > 1.0) Recording::note("partial sums", t.partial_sums_s * 1e6, "us");
+}
+
 double fastest_tiling(const core::OpSpec& op, const Curves& curves, double peak) {
   const double sms = curves.gpu().sms;
   const double sm_rate = curves.at(facts_of(op.format).efficiency_key) * peak / sms;
@@ -81,6 +96,7 @@ double fastest_tiling(const core::OpSpec& op, const Curves& curves, double peak)
   const std::vector<double>& tiles = curves.list("gemm.tiles");
   const std::vector<double>& splits = curves.list("gemm.splits");
   double fastest = std::numeric_limits<double>::infinity();
+  Tiling best;
   for (std::size_t i = 0; i + 1 < tiles.size(); i += 2) {
     const double tm = tiles[i], tn = tiles[i + 1];
     const double grid = std::ceil(m / tm) * std::ceil(n / tn) * batch;
@@ -93,9 +109,14 @@ double fastest_tiling(const core::OpSpec& op, const Curves& curves, double peak)
       const double tile_time = 2.0 * tm * tn * (k / split + k_ramp) * small_tile / sm_rate;
       // fp32 partial sums are written once and read once.
       const double partial_bytes = split > 1.0 ? 8.0 * split * m * n * batch : 0.0;
-      fastest = std::min(fastest, waves * tile_time + partial_bytes / split_bandwidth);
+      const double time = waves * tile_time + partial_bytes / split_bandwidth;
+      if (time < fastest) {
+        fastest = time;
+        best = {tm, tn, split, waves, tile_time, partial_bytes / split_bandwidth};
+      }
     }
   }
+  note(best);
   return fastest;
 }
 
@@ -114,10 +135,18 @@ Cost time(const core::OpSpec& op, const Curves& curves) {
   const auto peak = curves.gpu().peak(core::name_of(op.format));
   CORE_ASSERT(peak.has_value());
   const double bandwidth = curves.at("gemm.bandwidth_efficiency") * curves.gpu().memory_bandwidth.value;
-  const double compute = fastest_tiling(op, curves, peak->value) * alignment_slowdown(op, curves) +
-                         curves.find("gemm.sum_exposed").value_or(0.0) * sum_bytes(op) / bandwidth;
+  const double slowdown = alignment_slowdown(op, curves);
+  const double added = curves.find("gemm.sum_exposed").value_or(0.0) * sum_bytes(op) / bandwidth;
+  const double compute = fastest_tiling(op, curves, peak->value) * slowdown + added;
   const double bytes = op.bytes.value > 0.0 ? op.bytes.value : minimum_bytes(op);
-  const double fixed_us = curves.at("gemm.fixed_us") + expert_launches_us(op, curves);
+  const double launches_us = expert_launches_us(op, curves);
+  if (slowdown != 1.0) Recording::note("slower for its alignment", slowdown, "times");
+  Recording::note("tensor cores", (compute - added) * 1e6, "us");
+  if (added > 0.0) Recording::note("sum of gradients that no tile hides", added * 1e6, "us");
+  Recording::note("memory traffic, beside them", bytes / bandwidth * 1e6, "us");
+  if (launches_us > 0.0) Recording::note("a launch for each expert", launches_us, "us");
+  Recording::note("fixed", curves.at("gemm.fixed_us"), "us");
+  const double fixed_us = curves.at("gemm.fixed_us") + launches_us;
   return {core::Seconds{std::max(compute, bytes / bandwidth) + fixed_us * 1e-6},
           curves.origin_of("gemm")};
 }

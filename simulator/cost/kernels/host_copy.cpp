@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "simulator/cost/cost.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::kernels {
 
@@ -16,6 +17,8 @@ Cost time(const core::OpSpec& op, const Curves& curves) {
   const double efficiency = curves.needed(
       gpu.host_c2c ? "host.c2c_efficiency" : "host.pcie_efficiency", core::name_of(op.kind));
   const core::Seconds fixed{curves.needed("host.latency_us", core::name_of(op.kind)) * 1e-6};
+  Recording::note("rate that it reaches", 1e-9 * efficiency * gpu.host_link.value, "GB/s");
+  Recording::note("fixed", 1e6 * fixed.value, "us");
   return {fixed + op.bytes / (gpu.host_link * efficiency), curves.origin_of("host")};
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "simulator/cost/cost.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::kernels {
 
@@ -19,6 +20,7 @@ Cost time(const core::OpSpec& op, const Curves& curves) {
         "offload=optimizer: the node of {} has no host_memory_GBps (data/nodes), at which the host updates its states",
         curves.gpu().name));
   }
+  Recording::note("host memory bandwidth of a GPU's part", 1e-9 * bandwidth->value, "GB/s");
   return {op.bytes / *bandwidth, Origin::roofline};
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "simulator/cost/cost.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::kernels {
 
@@ -24,6 +25,9 @@ Cost time(const core::OpSpec& op, const Curves& curves) {
   const double efficiency = curves.find("memory_bound." + curve_name(op.name) + ".efficiency")
                                 .value_or(curves.at("memory_bound.efficiency"));
   const core::Seconds fixed{curves.at("memory_bound.fixed_us") * 1e-6};
+  Recording::note("rate that it reaches", 1e-9 * efficiency * curves.gpu().memory_bandwidth.value, "GB/s");
+  Recording::note("memory traffic", 1e6 * (op.bytes / (curves.gpu().memory_bandwidth * efficiency)).value, "us");
+  Recording::note("fixed", 1e6 * fixed.value, "us");
   return {fixed + op.bytes / (curves.gpu().memory_bandwidth * efficiency),
           curves.origin_of("memory_bound")};
 }

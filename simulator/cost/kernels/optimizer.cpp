@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "simulator/cost/cost.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::kernels {
 
@@ -21,6 +22,10 @@ Cost time(const core::OpSpec& op, const Curves& curves) {
     CORE_ASSERT(peak.has_value());
     gemms = op.flops / (*peak * curves.at("gemm." + format + ".efficiency"));
   }
+  Recording::note("Newton-Schulz GEMMs", 1e6 * gemms.value, "us");
+  Recording::note("fixed", 1e6 * fixed.value, "us");
+  Recording::note("memory traffic",
+                  1e6 * (op.bytes / (curves.gpu().memory_bandwidth * curves.at("optimizer.efficiency"))).value, "us");
   return {fixed + op.bytes / (curves.gpu().memory_bandwidth * curves.at("optimizer.efficiency")) + gemms,
           curves.origin_of("optimizer")};
 }

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "simulator/cost/cost.h"
+#include "simulator/cost/record.h"
 
 namespace simulator::kernels {
 
@@ -30,6 +31,9 @@ Cost time(const core::OpSpec& op, const Curves& curves) {
   const core::Seconds memory =
       op.bytes / (curves.gpu().memory_bandwidth * curves.at("memory_bound.efficiency"));
   const core::Seconds fixed{curves.needed("scan.fixed_us", "a scan") * 1e-6};
+  Recording::note("GEMMs of chunks", 1e6 * compute.value, "us");
+  Recording::note("memory traffic, beside them", 1e6 * memory.value, "us");
+  Recording::note("fixed", 1e6 * fixed.value, "us");
   return {fixed + std::max(compute, memory), curves.origin_of("scan")};
 }
 
