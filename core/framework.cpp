@@ -61,6 +61,25 @@ TensorParts read_tensor_parts(const Document& parts, Figures::Sources& sources) 
   return t;
 }
 
+// Libraries take larger workspaces from Hopper on.
+Workspaces read_workspaces(const Document& document, std::string_view arch, Figures::Sources& sources) {
+  document.reject_unknown({"torch_MiB", "torch_hopper_MiB", "engine_MiB", "engine_hopper_MiB", "handles", "grouped"});
+  Figures::Sources own;
+  Figures figures(document, own);
+  const bool large = arch == "hopper" || arch == "blackwell";
+  const auto size = [&](std::string_view before, std::string_view since) {
+    const double small_MiB = figures.not_negative(before), large_MiB = figures.not_negative(since);
+    return Bytes{(large ? large_MiB : small_MiB) * mebibyte};
+  };
+  Workspaces w;
+  w.torch = size("torch_MiB", "torch_hopper_MiB");
+  w.engine = size("engine_MiB", "engine_hopper_MiB");
+  w.handles = figures.not_negative("handles");
+  w.grouped = figures.not_negative("grouped");
+  for (auto& [figure, source] : own) sources.emplace_back("workspaces." + figure, source);
+  return w;
+}
+
 Launches read_launches(const Document& document, Figures::Sources& sources) {
   document.reject_unknown({"gemm", "input_gradient", "weight_gradient", "unfused_attention", "flash_attention", "norm",
                            "activation", "residual", "rope", "other", "collective", "recompute"});
@@ -99,8 +118,7 @@ Framework load_framework(std::string_view name) {
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
                            "layer_gradient_placeholders", "output_gradient_placeholders", "sums_gradients_apart",
-                           "keeps_gradients", "context_GiB", "workspace_MiB",
-                           "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
+                           "keeps_gradients", "context_GiB", "workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
                            "host_us_per_launch", "host_us_per_launch_graphs", "host_memory_factor", "step_overhead_ms"});
   Figures::Sources sources;
   Figures figures(document, sources);
@@ -122,8 +140,7 @@ Framework load_framework(std::string_view name) {
   f.sums_gradients_apart = figures.count("sums_gradients_apart", 0, 1) == 1;
   f.keeps_gradients = figures.count("keeps_gradients", 0, 1) == 1;
   f.context = gibibytes(figures.not_negative("context_GiB"));
-  f.workspace = Bytes{figures.not_negative("workspace_MiB") * mebibyte};
-  f.grouped_workspaces = figures.not_negative("grouped_workspaces");
+  f.workspaces = read_workspaces(document.at("workspaces"), arch, sources);
   f.communicator = gibibytes(figures.not_negative("communicator_GiB"));
   f.allocation_unit = Bytes{figures.positive("allocation_unit_B")};
   f.fragmentation = figures.not_negative("fragmentation");

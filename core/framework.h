@@ -48,6 +48,16 @@ struct Launches {
   std::int64_t recompute = 0;        // bookkeeping of a body that runs its forward again, random states above all
 };
 
+// Workspaces of GEMMs: PyTorch's, one for each cuBLAS handle in use, and Transformer Engine's own, with further ones where
+// experts' GEMMs run beside each other. Their sizes are those of a GPU architecture.
+struct Workspaces {
+  Bytes torch, engine;
+  double handles = 0;  // of cuBLAS: the thread of the forward pass and the one of the backward pass have one each
+  double grouped = 0;  // further ones of the engine
+
+  Bytes all(bool has_experts) const { return torch * handles + engine * (has_experts ? 1.0 + grouped : 1.0); }
+};
+
 // What a training framework adds to the bare arithmetic, as in data/frameworks/NAME.json. Every figure has its source
 // there.
 struct Framework {
@@ -69,8 +79,7 @@ struct Framework {
   bool sums_gradients_apart = false;   // GEMMs write a weight's gradient, which a kernel of its own adds to the sum
   bool keeps_gradients = false;        // gradients in the weights' format stay beside a sum in another one
   Bytes context;                       // CUDA context and libraries
-  Bytes workspace;                     // GEMM workspaces
-  double grouped_workspaces = 0;       // further ones where experts' GEMMs run beside each other
+  Workspaces workspaces;               // of the GPU architecture that it was loaded for
   Bytes communicator;                  // a communicator's buffers, for each group a rank is in
   Bytes allocation_unit;               // large blocks are rounded up to this
   double fragmentation = 0;            // share of short-lived memory lost between blocks
@@ -87,7 +96,7 @@ struct Framework {
   }
 };
 
-// Throws InputError.
-Framework load_framework(std::string_view name);
+// With the workspaces of a GPU architecture (Gpu::arch). Throws InputError.
+Framework load_framework(std::string_view name, std::string_view arch = "hopper");
 
 }  // namespace core

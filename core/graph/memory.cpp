@@ -97,7 +97,7 @@ MemoryTerms resident_memory(const RankParameters& parameters,
     set(MemoryTerm::optimizer, optimizer_work(recipe, share).states.value / copies);
   }
   // Sharded gradients: one body's, whole, as computed and in the format in which they are reduced.
-  double buffers = framework.workspace.value * (parameters.all.experts > 0.0 ? 1.0 + framework.grouped_workspaces : 1.0);
+  double buffers = framework.workspaces.all(parameters.all.experts > 0.0).value;
   buffers += plan.offload.weights ? 0.0 : live;
   // What stands for gradients that GEMMs add to the sum themselves. Layers of a rank share most shapes: those of the kind of
   // layer that has the most.

@@ -183,6 +183,18 @@ TEST(Framework, GraphsTakeLessOfTheHost) {
   }
 }
 
+// PyTorch's workspaces of two handles, 8.125 or 32 MiB, and Transformer Engine's, 4 or 32 MiB: one, and four more for experts.
+TEST(Framework, WorkspacesGrowWithHopper) {
+  constexpr double MiB = 1024.0 * 1024.0;
+  const auto of = [](const char* name, const char* arch, bool experts) {
+    return load_framework(name, arch).workspaces.all(experts).value;
+  };
+  EXPECT_EQ(of("megatron", "ampere", false), (2 * 8.125 + 4) * MiB);
+  EXPECT_EQ(of("megatron", "hopper", false), (2 * 32 + 32) * MiB);
+  EXPECT_EQ(of("megatron", "blackwell", true), (2 * 32 + 5 * 32) * MiB);
+  EXPECT_EQ(of("fsdp", "hopper", true), 2 * 32 * MiB);
+}
+
 // DeepSpeed: two buffers of 5e8 gradients in 16 bits, and 5e7 parameters gathered ahead where they are sharded.
 TEST(Framework, DeepSpeedsBuffers) {
   const auto framework = load_framework("deepspeed");
@@ -192,7 +204,7 @@ TEST(Framework, DeepSpeedsBuffers) {
   const auto buffers = [&](const std::string& plan) {
     return static_cast<double>(resident_memory(p, plans::plan(plan), load_recipe("bf16-grad16"), framework)
                                    [index_of(MemoryTerm::buffers)]) -
-           framework.workspace.value;
+           framework.workspaces.all(false).value;
   };
   EXPECT_NEAR(buffers("dp=8 zero=1 gbs=8"), 2 * 5e8 * 2, 512);
   EXPECT_NEAR(buffers("dp=8 zero=3 gbs=8"), 2 * 5e8 * 2 + 2 * (2e8 + 5e7) + (2 + 2) * 2e8, 512);

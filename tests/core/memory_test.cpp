@@ -309,7 +309,7 @@ TEST(States, OfZeroThreeAndWhatTheEstimatorLeavesOut) {
   EXPECT_NEAR(states_of(terms), 18 * p.all.dense / 4, rounding);
   const auto framework = load_framework("fsdp");
   EXPECT_NEAR(bytes(terms, {MemoryTerm::buffers}),
-              framework.workspace.value + (2 * 2 + 2 + 4) * p.largest_body,
+              framework.workspaces.all(false).value + (2 * 2 + 2 + 4) * p.largest_body,
               512);
   EXPECT_NEAR(bytes(terms, {MemoryTerm::context}), framework.context.value, 512);
   EXPECT_NEAR(bytes(terms, {MemoryTerm::communicators}),
@@ -324,7 +324,8 @@ TEST(States, OfZeroThreeAndWhatTheEstimatorLeavesOut) {
 // the main gradients, Megatron-LM for the output layer's too; grouped GEMMs have four workspaces more. Experts are alike, so
 // that one stands for all; fully sharded frameworks have none of it.
 TEST(States, HavePlaceholdersOfTheGradientsThatGemmsAdd) {
-  const auto workspace = load_framework("megatron").workspace.value;
+  const auto workspaces = load_framework("megatron").workspaces;
+  const double workspace = workspaces.all(false).value;
   const double h = 4096, kv = 1024, F = 14336, V = 128256, layer_size = 2 * h * h + 2 * h * kv + 3 * h * F;
   const auto buffers = [](const ModelSpec& model, const std::string& text, std::int64_t rank) {
     return bytes(resident(model, text, rank, 4096), {MemoryTerm::buffers});
@@ -339,7 +340,7 @@ TEST(States, HavePlaceholdersOfTheGradientsThatGemmsAdd) {
               workspace + 2 * (2.0 * 2048 * 2048 + 2.0 * 2048 * 512 + 3.0 * 2048 * 8192 + V * 2048), 512);
   // Mixtral 8x7B: a router of 8, and one expert of the two on a rank.
   const double sparse = 2 * h * h + 2 * h * kv + 8 * h + 3 * h * F;
-  EXPECT_NEAR(buffers(load_model("mixtral-8x7b"), "dp=4 ep=4 gbs=4", 0), 5 * workspace + 2 * (sparse + 32000 * h), 512);
+  EXPECT_NEAR(buffers(load_model("mixtral-8x7b"), "dp=4 ep=4 gbs=4", 0), workspaces.all(true).value + 2 * (sparse + 32000 * h), 512);
 }
 
 // Field case F42: communicators cost by their number; not by that of nodes.
