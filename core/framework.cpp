@@ -1,5 +1,7 @@
 #include "core/framework.h"
 
+#include <array>
+
 #include "core/hardware/figures.h"
 #include "core/io/data_dir.h"
 #include "core/io/document.h"
@@ -7,6 +9,9 @@
 namespace core {
 
 namespace {
+
+constexpr std::array<std::string_view, 4> bytes_of_a_loss = {"saved_bytes_per_logit", "transient_bytes_per_logit",
+                                                             "traffic_forward_bytes_per_logit", "traffic_backward_bytes_per_logit"};
 
 LossFigures read_loss(const Document& losses, std::string_view key, Figures::Sources& sources) {
   const Document& loss = losses.at(key);
@@ -21,13 +26,22 @@ LossFigures read_loss(const Document& losses, std::string_view key, Figures::Sou
   return f;
 }
 
+// Where a framework has the kind.
+std::optional<LossFigures> read_native_loss(const Document& losses, std::string_view key, Figures::Sources& sources) {
+  if (!losses.has(key)) return std::nullopt;
+  losses.at(key).reject_unknown({bytes_of_a_loss.begin(), bytes_of_a_loss.end()});
+  return read_loss(losses, key, sources);
+}
+
 void read_losses(const Document& losses, Framework& f, Figures::Sources& sources) {
-  losses.reject_unknown({"unfused", "fused", "linear"});
+  losses.reject_unknown({"unfused", "fused", "linear", "native", "native_2025"});
+  f.native_loss = read_native_loss(losses, "native", sources);
+  f.native_loss_2025 = read_native_loss(losses, "native_2025", sources);
+  if (f.native_loss.has_value() != f.native_loss_2025.has_value()) losses.complain("native and native_2025, or neither");
   for (const auto kind : {Loss::unfused, Loss::fused, Loss::linear}) {
     const std::string_view key = kind == Loss::unfused ? "unfused" : kind == Loss::fused ? "fused" : "linear";
     const Document& loss = losses.at(key);
-    std::vector<std::string_view> known = {"saved_bytes_per_logit", "transient_bytes_per_logit",
-                                           "traffic_forward_bytes_per_logit", "traffic_backward_bytes_per_logit"};
+    std::vector<std::string_view> known(bytes_of_a_loss.begin(), bytes_of_a_loss.end());
     if (kind == Loss::linear) known.insert(known.end(), {"way", "way_source", "chunk_tokens"});
     loss.reject_unknown(known);
     f.losses[static_cast<std::size_t>(kind)] = read_loss(losses, key, sources);

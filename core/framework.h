@@ -64,6 +64,8 @@ struct Framework {
   std::string name;                    // "megatron", "fsdp"
   std::int64_t vocab_multiple = 1;     // vocabulary padded to a multiple of this times tp
   std::array<LossFigures, 3> losses;   // by Loss
+  // In place of the unfused one where a run asks for Megatron-Core's native fusion: of now, and of 2025.
+  std::optional<LossFigures> native_loss, native_loss_2025;
   LinearLoss linear_loss = LinearLoss::gradients;
   std::optional<std::int64_t> loss_chunk_tokens;  // of the linear loss; nothing = as many as make logits of the input's size
   // Memory traffic of elementwise kernels over that of one fused kernel: 1 = fused.

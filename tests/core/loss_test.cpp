@@ -132,6 +132,20 @@ TEST(Loss, IsReducedOverTheVocabularysParts) {
   }
 }
 
+// Megatron-Core's native fusion: fp32 softmax 4, its copy 4 and 16-bit logits 2; with the differences of 2025 14 bytes.
+TEST(Loss, NativeFusionHoldsCopiesOfTheLogits) {
+  Case c("llama-2-7b");
+  c.framework = load_framework("megatron");
+  const double n = 16384.0 * 32000;
+  const auto peak = [&](const LossFigures& figures) {
+    c.framework.losses[static_cast<std::size_t>(Loss::unfused)] = figures;
+    const auto body = c.output("", 16384);
+    return saved(body, "logits") + body.forward_transient.value;
+  };
+  EXPECT_EQ(peak(*c.framework.native_loss), 10.0 * n);
+  EXPECT_EQ(peak(*c.framework.native_loss_2025), 14.0 * n);
+}
+
 // Field case F29: a 9B model with a vocabulary of 248,320 and some twenty thousand tokens on a GPU of 80 GB: steady 30 GiB,
 // a spike of 47 GiB and more from the unfused loss. Linear, the loss takes less than a tenth of it.
 TEST(Loss, SpikeOfALargeVocabulary) {
