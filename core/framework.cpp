@@ -127,11 +127,11 @@ Launches read_launches(const Document& document, Figures::Sources& sources) {
 
 }  // namespace
 
-Framework load_framework(std::string_view name) {
+Framework load_framework(std::string_view name, std::string_view arch) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
-                           "layer_gradient_placeholders", "output_gradient_placeholders", "sums_gradients_apart",
+                           "layer_gradient_placeholders", "output_gradient_placeholders", "keeps_output_gather", "sums_gradients_apart",
                            "keeps_gradients", "context_GiB", "workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
                            "host_us_per_launch", "host_us_per_launch_graphs", "host_memory_factor", "step_overhead_ms"});
   Figures::Sources sources;
@@ -151,6 +151,7 @@ Framework load_framework(std::string_view name) {
   if (figures.has("prefetch_parameters")) f.prefetch_parameters = figures.not_negative("prefetch_parameters");
   f.layer_gradient_placeholders = figures.not_negative("layer_gradient_placeholders");
   f.output_gradient_placeholders = figures.not_negative("output_gradient_placeholders");
+  f.keeps_output_gather = figures.count("keeps_output_gather", 0, 1) == 1;
   f.sums_gradients_apart = figures.count("sums_gradients_apart", 0, 1) == 1;
   f.keeps_gradients = figures.count("keeps_gradients", 0, 1) == 1;
   f.context = gibibytes(figures.not_negative("context_GiB"));

@@ -78,6 +78,7 @@ struct Framework {
   // Tensors in the weights' format that stand for the gradients of GEMM weights where GEMMs add gradients to the sum
   // themselves: kept for each shape of the layers' weights, and of the output layer's.
   double layer_gradient_placeholders = 0, output_gradient_placeholders = 0;
+  bool keeps_output_gather = false;    // the output layer's input, gathered with sequence parallel, has memory of its own
   bool sums_gradients_apart = false;   // GEMMs write a weight's gradient, which a kernel of its own adds to the sum
   bool keeps_gradients = false;        // gradients in the weights' format stay beside a sum in another one
   Bytes context;                       // CUDA context and libraries

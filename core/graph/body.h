@@ -50,8 +50,10 @@ struct Body {
   std::vector<BodyOp> forward, backward;
   std::vector<SavedTensor> saved;
   Bytes input;             // the layer's input, the one tensor full recompute keeps
-  Bytes forward_transient;   // peak of short-lived memory beyond `saved`, forward and backward
-  Bytes backward_transient;
+  // Peak of short-lived memory beyond all of `saved`, forward and backward; input_transient: of the I of a split backward,
+  // which keeps the inputs of GEMMs.
+  Bytes forward_transient, backward_transient, input_transient;
+  Bytes gather_buffer;       // a gathered input whose memory the framework keeps all through the step
   Bytes held_gradients;      // gradients of GEMM outputs that a split backward keeps from I to W
   Bytes held_inputs;         // inputs of GEMMs that recompute makes anew, or offload brings back, in I and W needs
   Bytes offloaded;           // copied to the host beside the forward operations, and back beside the backward ones
@@ -94,6 +96,7 @@ struct BodyContext {
   LossFigures logits;                   // of that loss (data/frameworks), bytes per logit
   LinearLoss linear_loss = LinearLoss::gradients;
   std::optional<std::int64_t> loss_chunk_tokens;
+  bool keeps_output_gather = false;     // memory of the output layer's gathered input is kept (data/frameworks)
   // Memory traffic of elementwise kernels over that of one fused kernel (data/frameworks).
   double norm_traffic = 1.0, activation_traffic = 1.0, rope_traffic = 1.0;
   bool sums_gradients_apart = false;    // a kernel of its own adds a weight's gradient to the sum (data/frameworks)

@@ -42,6 +42,7 @@ BodyMemory body_memory(const Body& body, const Framework& framework) {
   }
   m.forward_transient = rounded(body.forward_transient.value, framework);
   m.backward_transient = rounded(body.backward_transient.value, framework);
+  m.input_transient = rounded(body.input_transient.value, framework);
   m.held = rounded(body.held_gradients.value + body.held_inputs.value, framework);
   m.host = static_cast<std::int64_t>(std::llround(body.offloaded.value));
   return m;
@@ -61,6 +62,7 @@ RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank)
       p.largest_body = std::max(p.largest_body, body.all_parameters());
       p.layer_weights = std::max(p.layer_weights, body.layer_weights);
       p.output_weight = std::max(p.output_weight, body.output_weight);
+      p.gather_buffer = std::max(p.gather_buffer, body.gather_buffer.value);
     }
     p.largest_stage = std::max(p.largest_stage, p.all.all() - before);
   }
@@ -99,6 +101,7 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   // Sharded gradients: one body's, whole, as computed and in the format in which they are reduced.
   double buffers = framework.workspaces.all(parameters.all.experts > 0.0).value;
   buffers += plan.offload.weights ? 0.0 : live;
+  buffers += parameters.gather_buffer;
   // What stands for gradients that GEMMs add to the sum themselves. Layers of a rank share most shapes: those of the kind of
   // layer that has the most.
   buffers += recipe.weight_bytes * (framework.layer_gradient_placeholders * parameters.layer_weights +

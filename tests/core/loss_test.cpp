@@ -132,6 +132,19 @@ TEST(Loss, IsReducedOverTheVocabularysParts) {
   }
 }
 
+// Beside the logits that are kept: what the loss itself needs, or the 16-bit gradient in their place and that of the input.
+TEST(Loss, PeakIsItsOwnOrThatOfTheInputsGradient) {
+  Case c("llama-2-7b");
+  c.framework = load_framework("megatron");
+  const double n = 16384.0 * 32000, input = 2.0 * 16384 * 4096;
+  const auto unfused = c.output("", 16384);
+  EXPECT_EQ(unfused.forward_transient.value, 2.0 * n);
+  EXPECT_EQ(unfused.backward_transient.value, 2.0 * n);
+  EXPECT_EQ(c.output("loss=fused", 16384).backward_transient.value, input);
+  c.set_vocab(1024);  // fewer logits than the input has elements
+  EXPECT_EQ(c.output("", 16384).backward_transient.value, input - 2.0 * 16384 * 1024);
+}
+
 // Megatron-Core's native fusion: fp32 softmax 4, its copy 4 and 16-bit logits 2; with the differences of 2025 14 bytes.
 TEST(Loss, NativeFusionHoldsCopiesOfTheLogits) {
   Case c("llama-2-7b");
@@ -144,6 +157,20 @@ TEST(Loss, NativeFusionHoldsCopiesOfTheLogits) {
   };
   EXPECT_EQ(peak(*c.framework.native_loss), 10.0 * n);
   EXPECT_EQ(peak(*c.framework.native_loss_2025), 14.0 * n);
+}
+
+// With sequence parallel the output layer's input is gathered: into memory that Megatron-LM keeps, else while it is needed.
+TEST(Loss, GatheredInputHasMemoryOfItsOwn) {
+  Case c("llama-2-7b");
+  const double whole = 2.0 * 16384 * 4096, n = 16384.0 * 32000 / 2;
+  const auto freed = c.output("tp=2 sp", 16384);
+  EXPECT_EQ(freed.gather_buffer.value, 0.0);
+  EXPECT_EQ(freed.forward_transient.value, c.framework.loss(Loss::unfused).transient * n + whole);
+  c.framework = load_framework("megatron");
+  const auto kept = c.output("tp=2 sp", 16384);
+  EXPECT_EQ(kept.gather_buffer.value, whole);
+  EXPECT_EQ(kept.forward_transient.value, 2.0 * n);
+  EXPECT_EQ(c.output("tp=2", 16384).gather_buffer.value, 0.0);
 }
 
 // Field case F29: a 9B model with a vocabulary of 248,320 and some twenty thousand tokens on a GPU of 80 GB: steady 30 GiB,

@@ -162,6 +162,20 @@ TEST(Activations, OfFlashAttentionGrowWithTheSequence) {
 
 // Grouped queries, SwiGLU, RMSNorm, no dropout, 16 bits: two norm inputs, the inputs of both linear
 // regions, q and the fewer k and v, the attention's output, gate, up and product.
+// Of the last block of a layer nothing else is gone yet: the gradients of gate and up and of their product beside what is saved,
+// less the saved product, and the gradient of the residual stream: 4 F + 2 h. Attention's are less than what that block freed. W
+// of a split backward keeps the product and the block's input. Tensor parallel with sequence parallel divides the former.
+TEST(Activations, OfALayersBackwardAreThoseOfItsLastBlock) {
+  const auto model = load_model("llama-3.1-8b");
+  const double t = 4096, h = 4096, F = 14336;
+  const auto of = [&](const std::string& plan) { return bodies(model, plan, 4096, AttentionKernel::flash2).kinds.front(); };
+  EXPECT_EQ(of("").backward_transient.value, t * (4 * F + 2 * h));
+  EXPECT_EQ(of("").input_transient.value, t * (4 * F + 2 * h + 2 * F + 2 * h));
+  EXPECT_EQ(of("tp=2 sp").backward_transient.value, t * (4 * F + 2 * h) / 2);
+  // At tp=8 it is the gathered input beside its gradient, when the activation's inputs have given way to their gradients.
+  EXPECT_EQ(of("tp=8 sp").backward_transient.value, t * (4 * h - 2 * F / 8 + 2 * h / 8));
+}
+
 TEST(Activations, OfALlamaLayer) {
   const double s = 4096, b = 2, h = 4096, kv = 1024, F = 14336, a = 32, t = 4;
   const auto model = load_model("llama-3.1-8b");
@@ -341,6 +355,16 @@ TEST(States, HavePlaceholdersOfTheGradientsThatGemmsAdd) {
   // Mixtral 8x7B: a router of 8, and one expert of the two on a rank.
   const double sparse = 2 * h * h + 2 * h * kv + 8 * h + 3 * h * F;
   EXPECT_NEAR(buffers(load_model("mixtral-8x7b"), "dp=4 ep=4 gbs=4", 0), workspaces.all(true).value + 2 * (sparse + 32000 * h), 512);
+}
+
+// The output layer's gathered input, [b, s, h] in 16 bits, stays on the rank that has the layer.
+TEST(States, HaveTheOutputLayersGatheredInput) {
+  const auto model = load_model("llama-3.1-8b");
+  const auto buffers = [&](const std::string& text, std::int64_t rank) {
+    return bytes(resident(model, text, rank, 4096), {MemoryTerm::buffers});
+  };
+  EXPECT_NEAR(buffers("tp=2 sp pp=2 gbs=2", 0) - buffers("tp=2 pp=2 gbs=2", 0), 0.0, 512);
+  EXPECT_NEAR(buffers("tp=2 sp pp=2 gbs=2", 1) - buffers("tp=2 pp=2 gbs=2", 1), 2.0 * 4096 * 4096, 512);
 }
 
 // Field case F42: communicators cost by their number; not by that of nodes.
