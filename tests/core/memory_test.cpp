@@ -162,6 +162,12 @@ TEST(Activations, OfFlashAttentionGrowWithTheSequence) {
 
 // Grouped queries, SwiGLU, RMSNorm, no dropout, 16 bits: two norm inputs, the inputs of both linear
 // regions, q and the fewer k and v, the attention's output, gate, up and product.
+TEST(Activations, OfUlyssesHaveAttentionsOutputTwice) {
+  const auto model = load_model("llama-3.1-8b");
+  const auto of = [&](const std::string& plan) { return layer(model, plan, 8192, AttentionKernel::flash2); };
+  EXPECT_EQ(of("cp=4:ulysses") - of("cp=4:ring"), 2.0 * 8192 / 4 * 4096);
+}
+
 // Of the last block of a layer nothing else is gone yet: the gradients of gate and up and of their product beside what is saved,
 // less the saved product, and the gradient of the residual stream: 4 F + 2 h. Attention's are less than what that block freed. W
 // of a split backward keeps the product and the block's input. Tensor parallel with sequence parallel divides the former.
