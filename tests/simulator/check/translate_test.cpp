@@ -88,7 +88,7 @@ TEST(Translate, WritesThePlanOfEachSource) {
       {"simumax_b200_deepseekv3_l4_tp1_ep4_pp2_dp4_mbc32_cef",
        "tp=1 cp=1 pp=2 ep=4 etp=1 dp=4 zero=1 mb=1 gbs=128 schedule=1f1b recompute=none "
        "layers=even overlap=none offload=none "
-       "recipe=bf16"},
+       "recipe=bf16 loss=fused"},
       {"bs_a100_195b_h12288_l106_a64_n384_dp8tp4pp12_mbs2_gbs2048_z1_r2",
        "tp=4 cp=1 pp=12 ep=1 etp=1 dp=8 zero=1 mb=2 gbs=2048 schedule=1f1b recompute=full "
        "layers=slots overlap=none offload=none "
