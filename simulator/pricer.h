@@ -215,6 +215,7 @@ class Pricer {
   };
 
   PricedBodies& priced(const core::ParallelPlan& plan);
+  std::vector<const core::BodyMemory*> memory_of_bodies(std::size_t stage) const;
   static void add_alike(const core::ParallelPlan& plan, const BodyModes& kind, std::int64_t layers, std::vector<Run>& runs);
   void expand(const Stage& stage);  // into expanded_
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);

@@ -48,6 +48,18 @@ BodyMemory body_memory(const Body& body, const Framework& framework) {
   return m;
 }
 
+std::int64_t pair_peak(const std::vector<const BodyMemory*>& forward, const std::vector<const BodyMemory*>& backward) {
+  std::int64_t now = 0, peak = 0;
+  for (std::size_t i = 0; i < std::max(forward.size(), backward.size()); ++i) {
+    const auto* f = i < forward.size() ? forward[i] : nullptr;
+    const auto* b = i < backward.size() ? backward[backward.size() - 1 - i] : nullptr;
+    const auto left = f != nullptr ? f->saved() : 0, freed = b != nullptr ? b->saved() : 0;
+    peak = std::max(peak, now + left + (f != nullptr ? f->forward_transient : 0) + (b != nullptr ? b->backward_transient : 0));
+    now += left - freed;
+  }
+  return peak;
+}
+
 RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank) {
   RankParameters p;
   for (const auto s : work.stages_of_rank(pipeline_rank)) {

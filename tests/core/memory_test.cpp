@@ -182,6 +182,19 @@ TEST(Activations, OfALayersBackwardAreThoseOfItsLastBlock) {
   EXPECT_EQ(of("tp=8 sp").backward_transient.value, t * (4 * h - 2 * F / 8 + 2 * h / 8));
 }
 
+// Layers alike: a layer of the one is beside what is left of the other, and what is short-lived of both. Longer or shorter, what is
+// left over adds up.
+TEST(Activations, OfAPairTakeEachOthersPlace) {
+  BodyMemory layer, small;
+  layer.activations = 100, layer.logits = 10, layer.forward_transient = 7, layer.backward_transient = 30;
+  small.activations = 1, small.backward_transient = 2;
+  const std::vector<const BodyMemory*> three(3, &layer), one(1, &small);
+  EXPECT_EQ(pair_peak(three, three), 110 + 7 + 30);
+  EXPECT_EQ(pair_peak(three, one), 3 * 110 - 1 + 7);
+  EXPECT_EQ(pair_peak(one, three), 1 + 30);
+  EXPECT_EQ(pair_peak({}, three), 30);
+}
+
 TEST(Activations, OfALlamaLayer) {
   const double s = 4096, b = 2, h = 4096, kv = 1024, F = 14336, a = 32, t = 4;
   const auto model = load_model("llama-3.1-8b");
