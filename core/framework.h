@@ -79,6 +79,9 @@ struct Framework {
   // themselves: kept for each shape of the layers' weights, and of the output layer's.
   double layer_gradient_placeholders = 0, output_gradient_placeholders = 0;
   bool keeps_output_gather = false;    // the output layer's input, gathered with sequence parallel, has memory of its own
+  // Micro-batches whose weight gradient of the output layer waits for the end of the step (Megatron-LM,
+  // --defer-embedding-wgrad-compute): of a run, not of a file.
+  std::int64_t deferred_output_gradients = 0;
   bool sums_gradients_apart = false;   // GEMMs write a weight's gradient, which a kernel of its own adds to the sum
   bool keeps_gradients = false;        // gradients in the weights' format stay beside a sum in another one
   Bytes context;                       // CUDA context and libraries

@@ -81,7 +81,7 @@ using PartTimes = std::array<PartTime, 4>;  // by core::Part
 struct BodyPrice {
   PartTimes parts;
   core::BodyMemory memory;
-  double gather_buffer = 0.0;
+  double gather_buffer = 0.0, output_operands = 0.0;
   core::StateElements elements, gemm;
   core::StateElements matrix_squares, newton_schulz_elements;
   double newton_schulz = 0.0, layer_weights = 0.0, output_weight = 0.0;

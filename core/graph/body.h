@@ -54,6 +54,7 @@ struct Body {
   // which keeps the inputs of GEMMs.
   Bytes forward_transient, backward_transient, input_transient;
   Bytes gather_buffer;       // a gathered input whose memory the framework keeps all through the step
+  Bytes output_operands;     // operands of the output layer's weight gradient: the input and the gradient of the logits
   Bytes held_gradients;      // gradients of GEMM outputs that a split backward keeps from I to W
   Bytes held_inputs;         // inputs of GEMMs that recompute makes anew, or offload brings back, in I and W needs
   Bytes offloaded;           // copied to the host beside the forward operations, and back beside the backward ones

@@ -75,6 +75,7 @@ RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank)
       p.layer_weights = std::max(p.layer_weights, body.layer_weights);
       p.output_weight = std::max(p.output_weight, body.output_weight);
       p.gather_buffer = std::max(p.gather_buffer, body.gather_buffer.value);
+      p.output_operands = std::max(p.output_operands, body.output_operands.value);
     }
     p.largest_stage = std::max(p.largest_stage, p.all.all() - before);
   }
@@ -114,6 +115,8 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   double buffers = framework.workspaces.all(parameters.all.experts > 0.0).value;
   buffers += plan.offload.weights ? 0.0 : live;
   buffers += parameters.gather_buffer;
+  // Of deferred micro-batches, beside the one that runs.
+  buffers += parameters.output_operands * static_cast<double>(std::min(framework.deferred_output_gradients, plan.micro_batches() - 1));
   // What stands for gradients that GEMMs add to the sum themselves. Layers of a rank share most shapes: those of the kind of
   // layer that has the most.
   buffers += recipe.weight_bytes * (framework.layer_gradient_placeholders * parameters.layer_weights +

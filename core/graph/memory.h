@@ -61,13 +61,13 @@ struct RankParameters {
   double newton_schulz = 0.0;  // FLOPs of one Newton-Schulz step over its GEMM weights
   double layer_weights = 0.0, output_weight = 0.0;  // the most of Body::layer_weights and output_weight
   StateElements matrix_squares, newton_schulz_elements;  // sums of Body's
-  double gather_buffer = 0.0;      // bytes: the most of Body::gather_buffer
+  double gather_buffer = 0.0, output_operands = 0.0;     // bytes: the most of Body's
 
   // A part of them, where others hold copies of the same and share the work.
   RankParameters share(double copies) const {
     const auto part = [&](const StateElements& n) { return StateElements{n.dense / copies, n.experts / copies}; };
     return {part(all), part(gemm), largest_body, largest_stage, newton_schulz / copies, layer_weights, output_weight, part(matrix_squares),
-            part(newton_schulz_elements), gather_buffer};
+            part(newton_schulz_elements), gather_buffer, output_operands};
   }
 };
 RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank);

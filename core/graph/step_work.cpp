@@ -106,6 +106,7 @@ void merge(Body& body, Body&& block) {
   body.backward = std::move(block.backward);
   body.saved.insert(body.saved.end(), block.saved.begin(), block.saved.end());
   body.gather_buffer = std::max(body.gather_buffer, block.gather_buffer);
+  body.output_operands = std::max(body.output_operands, block.output_operands);
   body.parameters += block.parameters;
   body.gemm_parameters += block.gemm_parameters;
   body.expert_parameters += block.expert_parameters;

@@ -83,6 +83,15 @@ void take_workspaces(const MeasuredRun& run, core::Framework& framework) {
   framework.workspaces.torch = core::Bytes{deterministic_workspace_MiB * core::mebibyte};
 }
 
+// The test of --defer-embedding-wgrad-compute has --wgrad-deferral-limit 2.
+constexpr std::int64_t deferral_limit_of_tests = 2;
+
+void take_deferral(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
+  if (!contains(run.test_case, "defer_embedding_wgrad_compute")) return;
+  framework.deferred_output_gradients = deferral_limit_of_tests;
+  notes.assume("the output layer's weight gradients of 2 micro-batches deferred");
+}
+
 // From 2026 on torch.compile keeps one copy of the logits less in Megatron-Core's native loss (data/frameworks/megatron.json).
 constexpr int leaner_native_loss = 12 * 2026 + 1;
 
@@ -158,6 +167,7 @@ core::Framework framework_of(const MeasuredRun& run, std::string_view name, cons
   take_gradient_sums(run, framework);
   take_workspaces(run, framework);
   take_native_loss(run, framework);
+  take_deferral(run, framework, notes);
   return framework;
 }
 

@@ -386,6 +386,24 @@ TEST(States, HaveTheOutputLayersGatheredInput) {
   EXPECT_NEAR(buffers("tp=2 sp pp=2 gbs=2", 1) - buffers("tp=2 pp=2 gbs=2", 1), 2.0 * 4096 * 4096, 512);
 }
 
+// Of micro-batches whose weight gradient waits, the output layer's input and the 16-bit gradient of its logits: as many as are
+// deferred, but for the last micro-batch of the step.
+TEST(States, HaveOperandsOfDeferredOutputGradients) {
+  const auto model = load_model("llama-3.1-8b");
+  auto framework = load_framework("megatron");
+  const auto buffers = [&](std::int64_t deferred, const std::string& text) {
+    framework.deferred_output_gradients = deferred;
+    const auto plan = plans::plan(text);
+    const auto work = step_work(model, plan, load_recipe("bf16"), framework, 4096, AttentionKernel::flash2);
+    return bytes(resident_memory(rank_parameters(work, plan.pp - 1), plan, work.recipe, framework), {MemoryTerm::buffers});
+  };
+  const double operands = 2.0 * 4096 * (4096 + 128256 / 2);
+  for (const auto& [limit, batch, kept] : {std::tuple{2, 8, 2}, {2, 2, 1}, {2, 1, 0}, {5, 8, 5}}) {
+    const auto text = "tp=2 pp=2 gbs=" + std::to_string(batch);
+    EXPECT_NEAR(buffers(limit, text) - buffers(0, text), kept * operands, 512) << text;
+  }
+}
+
 // Field case F42: communicators cost by their number; not by that of nodes.
 TEST(States, CountACommunicatorForEachKindOfGroup) {
   const auto of = [](const std::string& text) {

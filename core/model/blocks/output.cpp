@@ -75,8 +75,10 @@ void lower_whole(const Output& o, const BodyContext& context, Body& body) {
   reduce_gradient(writer, context, o.whole, true);
   writer.linear_weight_gradient(o.linear);
 
-  writer.save_gemm_input("output input", context.recipe->activation_bytes * context.tokens_between_blocks() * o.h);
+  const double input = context.recipe->activation_bytes * context.tokens_between_blocks() * o.h;
+  writer.save_gemm_input("output input", input);
   writer.save("logits", loss.saved * o.logits);
+  body.output_operands = Bytes{input + context.recipe->activation_bytes * o.logits};
   const double gathered = gathered_input(o, context, body);
   const double transient = loss.transient * o.logits;
   // The gradient of the logits in the activations' format has taken the place of what was kept when the input's is made.
