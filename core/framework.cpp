@@ -131,7 +131,7 @@ Framework load_framework(std::string_view name, std::string_view arch) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
-                           "layer_gradient_placeholders", "output_gradient_placeholders", "keeps_output_gather", "sums_gradients_apart",
+                           "layer_gradient_placeholders", "output_gradient_placeholders", "keeps_output_gather", "sums_gradients_apart", "flat_gradients",
                            "keeps_gradients", "context_GiB", "workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
                            "host_us_per_launch", "host_us_per_launch_graphs", "host_memory_factor", "step_overhead_ms"});
   Figures::Sources sources;
@@ -152,6 +152,7 @@ Framework load_framework(std::string_view name, std::string_view arch) {
   f.layer_gradient_placeholders = figures.not_negative("layer_gradient_placeholders");
   f.output_gradient_placeholders = figures.not_negative("output_gradient_placeholders");
   f.keeps_output_gather = figures.count("keeps_output_gather", 0, 1) == 1;
+  f.flat_gradients = figures.count("flat_gradients", 0, 1) == 1;
   f.sums_gradients_apart = figures.count("sums_gradients_apart", 0, 1) == 1;
   f.keeps_gradients = figures.count("keeps_gradients", 0, 1) == 1;
   f.context = gibibytes(figures.not_negative("context_GiB"));

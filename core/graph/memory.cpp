@@ -124,6 +124,9 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   if (framework.keeps_gradients && recipe.gradient_bytes > recipe.weight_bytes) {
     buffers += recipe.weight_bytes * traffic.gradient_elements(parameters.all);
   }
+  if (framework.flat_gradients && (plan.zero == 1 || plan.zero == 2) && recipe.gradient_bytes < recipe.main_weight_bytes) {
+    buffers += recipe.main_weight_bytes * shared(parameters.all, &ShardSizes::optimizer);
+  }
   if (traffic.shared()) {
     buffers += framework.gradient_buffers * recipe.gradient_reduce_bytes *
                std::min(framework.bucket_parameters, parameters.all.all());

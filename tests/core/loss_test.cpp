@@ -236,7 +236,16 @@ TEST(Framework, WorkspacesGrowWithHopper) {
   EXPECT_EQ(of("fsdp", "hopper", true), 2 * 32 * MiB);
 }
 
-// DeepSpeed: two buffers of 5e8 gradients in 16 bits, and 5e7 parameters gathered ahead where they are sharded.
+// Megatron-FSDP shards the layers of Megatron-Core, whose loss they keep.
+TEST(Framework, ShardedKeepsItsOwnLoss) {
+  const auto layers = load_framework("megatron"), fsdp = load_framework("fsdp"), sharded = sharded_by(layers, fsdp);
+  EXPECT_EQ(sharded.loss(Loss::unfused).transient, layers.loss(Loss::unfused).transient);
+  EXPECT_NE(sharded.loss(Loss::unfused).transient, fsdp.loss(Loss::unfused).transient);
+  EXPECT_EQ(sharded.linear_loss, layers.linear_loss);
+  EXPECT_EQ(sharded.bucket_parameters, fsdp.bucket_parameters);
+}
+
+// DeepSpeed: two buffers of 5e8 gradients in 16 bits, a rank's share of all in fp32 at the step, and 5e7 parameters gathered ahead where they are sharded.
 TEST(Framework, DeepSpeedsBuffers) {
   const auto framework = load_framework("deepspeed");
   RankParameters p;
@@ -247,7 +256,7 @@ TEST(Framework, DeepSpeedsBuffers) {
                                    [index_of(MemoryTerm::buffers)]) -
            framework.workspaces.all(false).value;
   };
-  EXPECT_NEAR(buffers("dp=8 zero=1 gbs=8"), 2 * 5e8 * 2, 512);
+  EXPECT_NEAR(buffers("dp=8 zero=1 gbs=8"), 2 * 5e8 * 2 + 4 * 7e9 / 8, 512);
   EXPECT_NEAR(buffers("dp=8 zero=3 gbs=8"), 2 * 5e8 * 2 + 2 * (2e8 + 5e7) + (2 + 2) * 2e8, 512);
   EXPECT_NEAR(buffers("gbs=1"), 0.0, 512);
 }

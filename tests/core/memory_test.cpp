@@ -404,6 +404,24 @@ TEST(States, HaveOperandsOfDeferredOutputGradients) {
   }
 }
 
+// DeepSpeed's ZeRO 1 and 2 copy a rank's share of 16-bit gradients into one fp32 tensor, 4 bytes a parameter over its ranks; fp32
+// gradients need none, Megatron-LM makes none.
+TEST(States, HaveTheFlatCopyOfNarrowGradients) {
+  RankParameters p;
+  p.all.dense = p.gemm.dense = 1e9;
+  const auto buffers = [&](const char* framework, const char* recipe, const std::string& plan) {
+    return bytes(resident_memory(p, plans::plan(plan), load_recipe(recipe), load_framework(framework)), {MemoryTerm::buffers});
+  };
+  const auto flat = [&](const char* framework, const char* recipe, const std::string& zero, std::int64_t dp) {
+    const auto text = "dp=" + std::to_string(dp) + " gbs=" + std::to_string(dp) + " zero=";
+    return buffers(framework, recipe, text + zero) - buffers(framework, recipe, text + "0");
+  };
+  EXPECT_NEAR(flat("megatron-deepspeed", "fp16", "1", 1), 4e9, 512);
+  EXPECT_NEAR(flat("megatron-deepspeed", "fp16", "1", 4), 1e9, 512);
+  EXPECT_NEAR(flat("megatron-deepspeed", "bf16", "1", 1), 0.0, 512);
+  EXPECT_NEAR(flat("megatron", "fp16", "1", 1), 0.0, 512);
+}
+
 // Field case F42: communicators cost by their number; not by that of nodes.
 TEST(States, CountACommunicatorForEachKindOfGroup) {
   const auto of = [](const std::string& text) {
