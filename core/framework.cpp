@@ -171,4 +171,11 @@ Framework load_framework(std::string_view name, std::string_view arch) {
   return f;
 }
 
+Framework sharded_by(const Framework& layers, Framework sharding) {
+  sharding.losses = layers.losses;
+  sharding.linear_loss = layers.linear_loss;
+  sharding.loss_chunk_tokens = layers.loss_chunk_tokens;
+  return sharding;
+}
+
 }  // namespace core

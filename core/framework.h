@@ -106,6 +106,9 @@ struct Framework {
   }
 };
 
+// A framework whose layers another one shards fully, as Megatron-FSDP does Megatron-Core's: the loss stays the framework's own.
+Framework sharded_by(const Framework& layers, Framework sharding);
+
 // With the workspaces of a GPU architecture (Gpu::arch). Throws InputError.
 Framework load_framework(std::string_view name, std::string_view arch = "hopper");
 
