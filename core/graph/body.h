@@ -49,7 +49,8 @@ struct StateElements {
 struct Body {
   std::vector<BodyOp> forward, backward;
   std::vector<SavedTensor> saved;
-  Bytes input;             // the layer's input, the one tensor full recompute keeps
+  Bytes input;             // the layer's input, which stages send
+  Bytes checkpoint;        // what full recompute keeps of it: the one tensor that it keeps
   // Peak of short-lived memory beyond all of `saved`, forward and backward; input_transient: of the I of a split backward,
   // which keeps the inputs of GEMMs.
   Bytes forward_transient, backward_transient, input_transient;
@@ -97,6 +98,7 @@ struct BodyContext {
   LossFigures logits;                   // of that loss (data/frameworks), bytes per logit
   LinearLoss linear_loss = LinearLoss::gradients;
   std::optional<std::int64_t> loss_chunk_tokens;
+  bool divides_checkpoints = false;     // what full recompute keeps is divided over the tensor-parallel ranks
   bool keeps_output_gather = false;     // memory of the output layer's gathered input is kept (data/frameworks)
   // Memory traffic of elementwise kernels over that of one fused kernel (data/frameworks).
   double norm_traffic = 1.0, activation_traffic = 1.0, rope_traffic = 1.0;

@@ -142,6 +142,8 @@ Body lower_blocks(const std::vector<Block>& blocks,
   }
   body.input = Bytes{context.recipe->activation_bytes * context.tokens_between_blocks() *
                      static_cast<double>(model.hidden)};
+  // With sequence parallel it is divided as it is.
+  body.checkpoint = context.divides_checkpoints && !context.sp ? body.input / static_cast<double>(context.tp) : body.input;
   return body;
 }
 
@@ -156,7 +158,7 @@ Body recompute_all(const Body& body) {
     out.input_transient += s.bytes;
     if (s.for_weights) out.held_inputs += s.bytes;
   }
-  out.saved = {{"layer input", body.input, 0, false}};
+  out.saved = {{"layer input", body.checkpoint, 0, false}};
   return out;
 }
 
@@ -272,6 +274,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.logits = framework.loss(plan.loss);
   c.linear_loss = framework.linear_loss;
   c.loss_chunk_tokens = framework.loss_chunk_tokens;
+  c.divides_checkpoints = framework.divides_checkpoints;
   c.keeps_output_gather = framework.keeps_output_gather;
   c.norm_traffic = framework.norm_traffic;
   c.activation_traffic = framework.activation_traffic;

@@ -76,7 +76,11 @@ void take_gradient_sums(const MeasuredRun& run, core::Framework& framework) {
 constexpr double deterministic_workspace_MiB = 32.0;
 
 void take_workspaces(const MeasuredRun& run, core::Framework& framework) {
-  if (run.test_case.empty()) return;
+  if (run.test_case.empty() || run.gradient_fusion) return;  // a log, which is not of these tests
+  // Tests without --moe-grouped-gemm run experts one after another.
+  for (const auto* word : {"te_4experts2parallel", "8experts2parallel_dist_optimizer", "8experts2parallel_multi_dist"}) {
+    if (contains(run.test_case, word)) framework.workspaces.grouped = 0.0;
+  }
   for (const auto* word : {"nondeterministic", "pp2_cp2", "cross_entropy_loss_fusion", "reshard", "memory_speed", "fsdp2"}) {
     if (contains(run.test_case, word)) return;
   }
@@ -90,6 +94,14 @@ void take_deferral(const MeasuredRun& run, core::Framework& framework, Notes& no
   if (!contains(run.test_case, "defer_embedding_wgrad_compute")) return;
   framework.deferred_output_gradients = deferral_limit_of_tests;
   notes.assume("the output layer's weight gradients of 2 micro-batches deferred");
+}
+
+// BigScience's V100 scripts of ZeRO-3 over Megatron's layers have --partition-activations (bigscience,
+// experiments/gpt2-meg-ds-zero/*.slurm); those of its Hugging Face runs have not.
+void take_partition(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
+  if (!run.id.starts_with("bs_v100_z3_")) return;
+  framework.divides_checkpoints = true;
+  notes.assume("layers' inputs divided over tensor-parallel ranks, as BigScience's scripts ask");
 }
 
 // From 2026 on torch.compile keeps one copy of the logits less in Megatron-Core's native loss (data/frameworks/megatron.json).
@@ -168,6 +180,7 @@ core::Framework framework_of(const MeasuredRun& run, std::string_view name, cons
   take_workspaces(run, framework);
   take_native_loss(run, framework);
   take_deferral(run, framework, notes);
+  take_partition(run, framework, notes);
   return framework;
 }
 

@@ -182,6 +182,20 @@ TEST(Activations, OfALayersBackwardAreThoseOfItsLastBlock) {
   EXPECT_EQ(of("tp=8 sp").backward_transient.value, t * (4 * h - 2 * F / 8 + 2 * h / 8));
 }
 
+// Full recompute keeps a layer's input, 2 s b h, on each tensor-parallel rank, unless a run divides it over them.
+TEST(Activations, OfFullRecomputeAreDividedWhereARunAsks) {
+  const auto model = load_model("gpt3-22b");
+  auto framework = load_framework("megatron");
+  const double whole = 2.0 * 2048 * 6144;
+  for (const bool divides : {false, true}) {
+    framework.divides_checkpoints = divides;
+    const auto plan = plans::plan("tp=8 recompute=full");
+    const auto work = step_work(model, plan, load_recipe("fp16"), framework, 2048, AttentionKernel::unfused);
+    EXPECT_EQ(saved(work.bodies[work.stages[0].bodies[1]]), divides ? whole / 8 : whole);
+    EXPECT_EQ(work.send_bytes, whole);
+  }
+}
+
 // Layers alike: a layer of the one is beside what is left of the other, and what is short-lived of both. Longer or shorter, what is
 // left over adds up.
 TEST(Activations, OfAPairTakeEachOthersPlace) {
