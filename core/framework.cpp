@@ -10,8 +10,9 @@ namespace core {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> bytes_of_a_loss = {"saved_bytes_per_logit", "transient_bytes_per_logit",
-                                                             "traffic_forward_bytes_per_logit", "traffic_backward_bytes_per_logit"};
+constexpr std::array<std::string_view, 4> bytes_of_a_loss = {
+    "saved_bytes_per_logit", "transient_bytes_per_logit", "traffic_forward_bytes_per_logit",
+    "traffic_backward_bytes_per_logit"};
 
 LossFigures read_loss(const Document& losses, std::string_view key, Figures::Sources& sources) {
   const Document& loss = losses.at(key);
@@ -131,8 +132,9 @@ Framework load_framework(std::string_view name, std::string_view arch) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
-                           "layer_gradient_placeholders", "output_gradient_placeholders", "keeps_output_gather", "sums_gradients_apart", "flat_gradients",
-                           "keeps_gradients", "context_GiB", "workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
+                           "layer_gradient_placeholders", "output_gradient_placeholders", "keeps_output_gather",
+                           "flat_gradients", "sums_gradients_apart", "keeps_gradients", "context_GiB", "workspaces",
+                           "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
                            "host_us_per_launch", "host_us_per_launch_graphs", "host_memory_factor", "step_overhead_ms"});
   Figures::Sources sources;
   Figures figures(document, sources);

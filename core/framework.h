@@ -82,7 +82,7 @@ struct Framework {
   // Full recompute keeps a tensor-parallel rank's part of a layer's input and gathers it (--partition-activations of DeepSpeed,
   // --distribute-saved-activations of Megatron-LM): of a run, not of a file.
   bool divides_checkpoints = false;
-  bool flat_gradients = false;         // the optimizer's share of narrower gradients is copied into one tensor as wide as its weights
+  bool flat_gradients = false;         // the optimizer's share of gradients is copied into one tensor as wide as its weights
   // Micro-batches whose weight gradient of the output layer waits for the end of the step (Megatron-LM,
   // --defer-embedding-wgrad-compute): of a run, not of a file.
   std::int64_t deferred_output_gradients = 0;

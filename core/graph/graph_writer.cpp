@@ -426,7 +426,8 @@ void GraphWriter::live(std::int32_t r, const Work& work, OpId first, OpId last) 
   saved_of_bodies(r, work, first, last);
 }
 
-// Of a pair both are there from start to end: a tensor before them makes good what it frees meanwhile, and has what is short-lived.
+// Of a pair both are there from start to end: a tensor before them makes good what is freed meanwhile, and has what is
+// short-lived.
 void GraphWriter::live_pair(std::int32_t r, const Work& forward, const Work& backward, OpId first, OpId last) {
   if (backward.part != Part::backward) {
     live(r, forward, first, last);
@@ -435,7 +436,8 @@ void GraphWriter::live_pair(std::int32_t r, const Work& forward, const Work& bac
   }
   const auto bodies_of = [&](const Work& work) {
     std::vector<const BodyMemory*> bodies;
-    for (auto i = work.range.begin; i < work.range.end; ++i) bodies.push_back(&memory_[work_.stages[work.model_stage].bodies[i]]);
+    const auto& of_stage = work_.stages[work.model_stage].bodies;
+    for (auto i = work.range.begin; i < work.range.end; ++i) bodies.push_back(&memory_[of_stage[i]]);
     return bodies;
   };
   const auto left = bodies_of(forward);

@@ -116,7 +116,8 @@ MemoryTerms resident_memory(const RankParameters& parameters,
   buffers += plan.offload.weights ? 0.0 : live;
   buffers += parameters.gather_buffer;
   // Of deferred micro-batches, beside the one that runs.
-  buffers += parameters.output_operands * static_cast<double>(std::min(framework.deferred_output_gradients, plan.micro_batches() - 1));
+  const auto deferred = std::min(framework.deferred_output_gradients, plan.micro_batches() - 1);
+  buffers += parameters.output_operands * static_cast<double>(deferred);
   // What stands for gradients that GEMMs add to the sum themselves. Layers of a rank share most shapes: those of the kind of
   // layer that has the most.
   buffers += recipe.weight_bytes * (framework.layer_gradient_placeholders * parameters.layer_weights +

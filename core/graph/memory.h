@@ -48,9 +48,9 @@ struct CellMemory {
   }
 };
 
-// The most that a forward and a backward need that overlap, beyond what is there before them. They go body by body, the first of
-// the one beside the last of the other (Megatron-LM, models/common/model_chunk_schedule_plan.py), so that what a body leaves
-// takes the place of what the other has freed. Bodies in model order.
+// The most that a forward and a backward need that overlap, beyond what is there before them. They go body by body, the first
+// of the one beside the last of the other (Megatron-LM, models/common/model_chunk_schedule_plan.py), so that what a body
+// leaves takes the place of what the other has freed. Bodies in model order.
 std::int64_t pair_peak(const std::vector<const BodyMemory*>& forward, const std::vector<const BodyMemory*>& backward);
 
 // Parameters of a pipeline rank, and its largest bodies: all that its resident memory depends on.

@@ -166,7 +166,7 @@ bool overlaps_by_default(const MeasuredRun& run) {
   return run.year.value_or(2021) > 2022;
 }
 
-// SimuMax's docs/strategy.md: "_cef" in the name of a case is --cross-entropy-fusion-impl te. Tables call it the default, native.
+// SimuMax's docs/strategy.md: "_cef" in the name of a case is --cross-entropy-fusion-impl te, where tables have the default.
 bool fuses_loss(const MeasuredRun& run) {
   const std::string& fusion = run.cross_entropy_fusion;
   return fusion == "te" || contains(fusion, "flash-attn") || (run.id.starts_with("simumax_") && run.id.ends_with("_cef"));

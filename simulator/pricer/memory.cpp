@@ -43,7 +43,8 @@ class MemoryWalk {
     end(cell, part);
   }
   // Two that overlap; `most`: what they need together, where it is less than both from start to end.
-  void run_pair(const core::CellMemory& a, Part part_a, const core::CellMemory& b, Part part_b, std::optional<std::int64_t> most) {
+  void run_pair(const core::CellMemory& a, Part part_a, const core::CellMemory& b, Part part_b,
+                std::optional<std::int64_t> most) {
     peak = std::max(peak, now + most.value_or(needs(a, part_a) + needs(b, part_b)));
     end(a, part_a);
     end(b, part_b);
@@ -84,13 +85,15 @@ class PairsInPieces {
     last_backward_.resize(first_forward_.size());
     for (const auto& actions : table.ranks) {
       for (const auto& a : actions) {
-        if (a.kind == Part::forward && traffic.gathers_ahead() && !first_forward_[a.stage]) first_forward_[a.stage] = a.micro_batch;
+        auto& first = first_forward_[a.stage];
+        if (a.kind == Part::forward && traffic.gathers_ahead() && !first) first = a.micro_batch;
         if (a.kind == Part::backward && traffic.reduces() && plan.overlap_gradients) last_backward_[a.stage] = a.micro_batch;
       }
     }
   }
   bool operator()(const core::Action& forward, const core::Action& backward) const {
-    return all_ || first_forward_[forward.stage] == forward.micro_batch || last_backward_[backward.stage] == backward.micro_batch;
+    return all_ || first_forward_[forward.stage] == forward.micro_batch ||
+           last_backward_[backward.stage] == backward.micro_batch;
   }
 
  private:
@@ -103,7 +106,9 @@ class PairsInPieces {
 // Bodies of a stage one by one, in model order.
 std::vector<const core::BodyMemory*> Pricer::memory_of_bodies(std::size_t stage) const {
   std::vector<const core::BodyMemory*> bodies;
-  for (const auto& run : stages_[stage].runs) bodies.insert(bodies.end(), static_cast<std::size_t>(run.count), &run.body->memory);
+  for (const auto& run : stages_[stage].runs) {
+    bodies.insert(bodies.end(), static_cast<std::size_t>(run.count), &run.body->memory);
+  }
   return bodies;
 }
 

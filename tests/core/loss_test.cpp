@@ -245,7 +245,8 @@ TEST(Framework, ShardedKeepsItsOwnLoss) {
   EXPECT_EQ(sharded.bucket_parameters, fsdp.bucket_parameters);
 }
 
-// DeepSpeed: two buffers of 5e8 gradients in 16 bits, a rank's share of all in fp32 at the step, and 5e7 parameters gathered ahead where they are sharded.
+// DeepSpeed: two buffers of 5e8 gradients in 16 bits, a rank's share of all in fp32 at the step, and 5e7 parameters gathered
+// ahead where they are sharded.
 TEST(Framework, DeepSpeedsBuffers) {
   const auto framework = load_framework("deepspeed");
   RankParameters p;

@@ -168,9 +168,9 @@ TEST(Activations, OfUlyssesHaveAttentionsOutputTwice) {
   EXPECT_EQ(of("cp=4:ulysses") - of("cp=4:ring"), 2.0 * 8192 / 4 * 4096);
 }
 
-// Of the last block of a layer nothing else is gone yet: the gradients of gate and up and of their product beside what is saved,
-// less the saved product, and the gradient of the residual stream: 4 F + 2 h. Attention's are less than what that block freed. W
-// of a split backward keeps the product and the block's input. Tensor parallel with sequence parallel divides the former.
+// Of the last block of a layer nothing else is gone yet: the gradients of gate and up and of their product beside what is
+// saved, less the saved product, and the gradient of the residual stream: 4 F + 2 h. Attention's are less than what that block
+// freed. W of a split backward keeps the product and the block's input. Sequence parallel divides the former.
 TEST(Activations, OfALayersBackwardAreThoseOfItsLastBlock) {
   const auto model = load_model("llama-3.1-8b");
   const double t = 4096, h = 4096, F = 14336;
@@ -196,8 +196,8 @@ TEST(Activations, OfFullRecomputeAreDividedWhereARunAsks) {
   }
 }
 
-// Layers alike: a layer of the one is beside what is left of the other, and what is short-lived of both. Longer or shorter, what is
-// left over adds up.
+// Layers alike: a layer of the one is beside what is left of the other, and what is short-lived of both. Longer or shorter,
+// what is left over adds up.
 TEST(Activations, OfAPairTakeEachOthersPlace) {
   BodyMemory layer, small;
   layer.activations = 100, layer.logits = 10, layer.forward_transient = 7, layer.backward_transient = 30;
@@ -387,7 +387,8 @@ TEST(States, HavePlaceholdersOfTheGradientsThatGemmsAdd) {
               workspace + 2 * (2.0 * 2048 * 2048 + 2.0 * 2048 * 512 + 3.0 * 2048 * 8192 + V * 2048), 512);
   // Mixtral 8x7B: a router of 8, and one expert of the two on a rank.
   const double sparse = 2 * h * h + 2 * h * kv + 8 * h + 3 * h * F;
-  EXPECT_NEAR(buffers(load_model("mixtral-8x7b"), "dp=4 ep=4 gbs=4", 0), workspaces.all(true).value + 2 * (sparse + 32000 * h), 512);
+  EXPECT_NEAR(buffers(load_model("mixtral-8x7b"), "dp=4 ep=4 gbs=4", 0),
+              workspaces.all(true).value + 2 * (sparse + 32000 * h), 512);
 }
 
 // The output layer's gathered input, [b, s, h] in 16 bits, stays on the rank that has the layer.
@@ -418,8 +419,8 @@ TEST(States, HaveOperandsOfDeferredOutputGradients) {
   }
 }
 
-// DeepSpeed's ZeRO 1 and 2 copy a rank's share of 16-bit gradients into one fp32 tensor, 4 bytes a parameter over its ranks; fp32
-// gradients need none, Megatron-LM makes none.
+// DeepSpeed's ZeRO 1 and 2 copy a rank's share of 16-bit gradients into one fp32 tensor, 4 bytes a parameter over its ranks;
+// fp32 gradients need none, Megatron-LM makes none.
 TEST(States, HaveTheFlatCopyOfNarrowGradients) {
   RankParameters p;
   p.all.dense = p.gemm.dense = 1e9;

@@ -87,7 +87,9 @@ Prediction predict(const Row& row) {
   setting.seq = row.sequence;
   setting.framework.layer_gradient_placeholders = row.placeholders == "none" ? 0.0 : 1.0;
   setting.framework.output_gradient_placeholders = row.placeholders == "all" ? 1.0 : 0.0;
-  if (row.loss == "native") setting.framework.losses[static_cast<std::size_t>(core::Loss::unfused)] = *setting.framework.native_loss;
+  if (row.loss == "native") {
+    setting.framework.losses[static_cast<std::size_t>(core::Loss::unfused)] = *setting.framework.native_loss;
+  }
   const auto plan = core::complete_plan(text, setting.model, row.gpus, text.plan.global_batch);
   EXPECT_EQ(core::why_not(setting.model, plan, row.gpus, row.sequence), std::nullopt) << row.id;
   const Bench bench(setting);

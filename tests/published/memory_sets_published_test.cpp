@@ -1,10 +1,10 @@
-// Peak memory of whole sets of measured runs against predictions, by set. The tables are larger than what data/measured holds and
-// lie beside the project, in ../shared/measured; without them the tests say so and are skipped. Bounds: the errors as they are,
-// rounded up. What is left has these causes:
+// Peak memory of whole sets of measured runs against predictions, by set. The tables are larger than what data/measured holds
+// and lie beside the project, in ../shared/measured; without them the tests say so and are skipped. Bounds: the errors as they
+// are, rounded up. What is left has these causes:
 //
 //   Megatron-LM's functional tests (200 runs, most of 1 to 4 GiB)
-//     10 to 13 %  experts under Megatron-FSDP; Muon shared out over ranks, whose gathered matrices are not counted; one run of 2025
-//                 without Transformer Engine
+//     10 to 13 %  experts under Megatron-FSDP; Muon shared out over ranks, whose gathered matrices are not counted; one run of
+//                 2025 without Transformer Engine
 //     3 to 9 %    experts dispatched by all-gather, which is taken for an all-to-all; Transformer Engine's fused operations
 //     1 to 4 %    attention masks that the data loader makes, 4 MiB a micro-batch each; workspaces of 48 MiB more or less where
 //                 a release's containers differ
@@ -52,8 +52,8 @@ Errors errors_of(const std::vector<CheckedRow>& rows, const std::string& source)
   if (all.empty()) return e;
   for (const auto error : all) e.mean += error / static_cast<double>(all.size());
   e.median = quantile(all, 0.5), e.p90 = quantile(all, 0.9), e.worst = *std::max_element(all.begin(), all.end());
-  std::printf("%-10s memory n %3zu median %4.1f %% mean %4.1f %% p90 %4.1f %% worst %4.1f %%\n", source.c_str(), e.n, 100 * e.median,
-              100 * e.mean, 100 * e.p90, 100 * e.worst);
+  std::printf("%-10s memory n %3zu median %4.1f %% mean %4.1f %% p90 %4.1f %% worst %4.1f %%\n", source.c_str(), e.n,
+              100 * e.median, 100 * e.mean, 100 * e.p90, 100 * e.worst);
   return e;
 }
 
@@ -86,7 +86,8 @@ TEST(PublishedMemorySets, RunsOutOfMemoryAreCalledSo) {
   const auto rows = rows_of("training_runs.csv");
   if (rows.empty()) GTEST_SKIP() << "no " << measured;
   const auto oom = summarise_all(rows).oom;
-  std::printf("%zu right, %zu false fits, %zu false OOMs, %zu borderline\n", oom.correct, oom.false_fits, oom.false_ooms, oom.borderline);
+  std::printf("%zu right, %zu false fits, %zu false OOMs, %zu borderline\n", oom.correct, oom.false_fits, oom.false_ooms,
+              oom.borderline);
   EXPECT_GE(oom.n, 300U);
   EXPECT_EQ(oom.false_fits, 0U);
   EXPECT_LE(oom.false_ooms, 3U);
