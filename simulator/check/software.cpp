@@ -177,6 +177,9 @@ core::Framework framework_of(const MeasuredRun& run, std::string_view name, cons
   if (run.padded_vocab) framework.vocab_multiple = 1;
   take_placeholders(run, framework, notes);
   take_gradient_sums(run, framework);
+  if (!run.test_case.empty() && !run.gradient_fusion && name != "fsdp") {
+    notes.assume("gradients' sums and GEMMs' workspaces are those of Megatron-LM's tests of that name");
+  }
   take_workspaces(run, framework);
   take_native_loss(run, framework);
   take_deferral(run, framework, notes);
