@@ -131,7 +131,8 @@ Errors errors_of(const std::string& group) {
   return e;
 }
 
-// The two rows of DeepSeek-V3 on GB200 have the same arguments and differ by 21 %: the lesser of the two is the worst.
+// The two rows of DeepSeek-V3 on GB200 have the same arguments and differ by 21 %: one is predicted within 3 %, the other is the
+// worst.
 TEST(PublishedMemory, MixtralAndDeepSeekProxiesOfMegatron) {
   const auto e = errors_of("proxy");
   EXPECT_EQ(e.rows, 8u);
