@@ -1,5 +1,7 @@
 #include "core/framework.h"
 
+#include <array>
+
 #include "core/hardware/figures.h"
 #include "core/io/data_dir.h"
 #include "core/io/document.h"
@@ -7,6 +9,10 @@
 namespace core {
 
 namespace {
+
+constexpr std::array<std::string_view, 4> bytes_of_a_loss = {
+    "saved_bytes_per_logit", "transient_bytes_per_logit", "traffic_forward_bytes_per_logit",
+    "traffic_backward_bytes_per_logit"};
 
 LossFigures read_loss(const Document& losses, std::string_view key, Figures::Sources& sources) {
   const Document& loss = losses.at(key);
@@ -21,13 +27,22 @@ LossFigures read_loss(const Document& losses, std::string_view key, Figures::Sou
   return f;
 }
 
+// Where a framework has the kind.
+std::optional<LossFigures> read_native_loss(const Document& losses, std::string_view key, Figures::Sources& sources) {
+  if (!losses.has(key)) return std::nullopt;
+  losses.at(key).reject_unknown({bytes_of_a_loss.begin(), bytes_of_a_loss.end()});
+  return read_loss(losses, key, sources);
+}
+
 void read_losses(const Document& losses, Framework& f, Figures::Sources& sources) {
-  losses.reject_unknown({"unfused", "fused", "linear"});
+  losses.reject_unknown({"unfused", "fused", "linear", "native", "native_2025"});
+  f.native_loss = read_native_loss(losses, "native", sources);
+  f.native_loss_2025 = read_native_loss(losses, "native_2025", sources);
+  if (f.native_loss.has_value() != f.native_loss_2025.has_value()) losses.complain("native and native_2025, or neither");
   for (const auto kind : {Loss::unfused, Loss::fused, Loss::linear}) {
     const std::string_view key = kind == Loss::unfused ? "unfused" : kind == Loss::fused ? "fused" : "linear";
     const Document& loss = losses.at(key);
-    std::vector<std::string_view> known = {"saved_bytes_per_logit", "transient_bytes_per_logit",
-                                           "traffic_forward_bytes_per_logit", "traffic_backward_bytes_per_logit"};
+    std::vector<std::string_view> known(bytes_of_a_loss.begin(), bytes_of_a_loss.end());
     if (kind == Loss::linear) known.insert(known.end(), {"way", "way_source", "chunk_tokens"});
     loss.reject_unknown(known);
     f.losses[static_cast<std::size_t>(kind)] = read_loss(losses, key, sources);
@@ -70,6 +85,25 @@ UnitCopies read_unit_copies(const Document& document, Figures::Sources& sources)
   return copies;
 }
 
+// Libraries take larger workspaces from Hopper on.
+Workspaces read_workspaces(const Document& document, std::string_view arch, Figures::Sources& sources) {
+  document.reject_unknown({"torch_MiB", "torch_hopper_MiB", "engine_MiB", "engine_hopper_MiB", "handles", "grouped"});
+  Figures::Sources own;
+  Figures figures(document, own);
+  const bool large = arch == "hopper" || arch == "blackwell";
+  const auto size = [&](std::string_view before, std::string_view since) {
+    const double small_MiB = figures.not_negative(before), large_MiB = figures.not_negative(since);
+    return Bytes{(large ? large_MiB : small_MiB) * mebibyte};
+  };
+  Workspaces w;
+  w.torch = size("torch_MiB", "torch_hopper_MiB");
+  w.engine = size("engine_MiB", "engine_hopper_MiB");
+  w.handles = figures.not_negative("handles");
+  w.grouped = figures.not_negative("grouped");
+  for (auto& [figure, source] : own) sources.emplace_back("workspaces." + figure, source);
+  return w;
+}
+
 Launches read_launches(const Document& document, Figures::Sources& sources) {
   document.reject_unknown({"gemm", "input_gradient", "weight_gradient", "unfused_attention", "flash_attention", "norm",
                            "activation", "residual", "rope", "other", "collective", "router", "expert", "recompute"});
@@ -105,14 +139,15 @@ Launches read_launches(const Document& document, Figures::Sources& sources) {
 
 }  // namespace
 
-Framework load_framework(std::string_view name) {
+Framework load_framework(std::string_view name, std::string_view arch) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
   document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic", "attention_traffic",
                            "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
-                           "layer_gradient_placeholders", "output_gradient_placeholders", "unit_copies", "sums_gradients_apart", "recompute_stops_early",
-                           "keeps_gradients", "context_GiB", "workspace_MiB",
-                           "grouped_workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
-                           "host_us_per_launch", "host_us_per_launch_graphs", "launches_wait", "host_memory_factor", "step_overhead_ms"});
+                           "layer_gradient_placeholders", "output_gradient_placeholders", "keeps_output_gather",
+                           "flat_gradients", "unit_copies", "sums_gradients_apart", "recompute_stops_early", "keeps_gradients",
+                           "context_GiB", "workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
+                           "host_us_per_launch", "host_us_per_launch_graphs", "launches_wait", "host_memory_factor",
+                           "step_overhead_ms"});
   Figures::Sources sources;
   Figures figures(document, sources);
   Framework f;
@@ -131,12 +166,13 @@ Framework load_framework(std::string_view name) {
   if (figures.has("prefetch_parameters")) f.prefetch_parameters = figures.not_negative("prefetch_parameters");
   f.layer_gradient_placeholders = figures.not_negative("layer_gradient_placeholders");
   f.output_gradient_placeholders = figures.not_negative("output_gradient_placeholders");
+  f.keeps_output_gather = figures.count("keeps_output_gather", 0, 1) == 1;
+  f.flat_gradients = figures.count("flat_gradients", 0, 1) == 1;
   f.sums_gradients_apart = figures.count("sums_gradients_apart", 0, 1) == 1;
   f.recompute_stops_early = figures.count("recompute_stops_early", 0, 1) == 1;
   f.keeps_gradients = figures.count("keeps_gradients", 0, 1) == 1;
   f.context = gibibytes(figures.not_negative("context_GiB"));
-  f.workspace = Bytes{figures.not_negative("workspace_MiB") * mebibyte};
-  f.grouped_workspaces = figures.not_negative("grouped_workspaces");
+  f.workspaces = read_workspaces(document.at("workspaces"), arch, sources);
   f.communicator = gibibytes(figures.not_negative("communicator_GiB"));
   f.allocation_unit = Bytes{figures.positive("allocation_unit_B")};
   f.fragmentation = figures.not_negative("fragmentation");
@@ -151,6 +187,13 @@ Framework load_framework(std::string_view name) {
     f.sources.emplace_back(key, figure.source + " (" + figure.checked + ")");
   }
   return f;
+}
+
+Framework sharded_by(const Framework& layers, Framework sharding) {
+  sharding.losses = layers.losses;
+  sharding.linear_loss = layers.linear_loss;
+  sharding.loss_chunk_tokens = layers.loss_chunk_tokens;
+  return sharding;
 }
 
 }  // namespace core

@@ -57,12 +57,24 @@ struct UnitCopies {
   double scalings = 0;   // passes over gradients in the format in which they travel, such as their division by the ranks
 };
 
+// Workspaces of GEMMs: PyTorch's, one for each cuBLAS handle in use, and Transformer Engine's own, with further ones where
+// experts' GEMMs run beside each other. Their sizes are those of a GPU architecture.
+struct Workspaces {
+  Bytes torch, engine;
+  double handles = 0;  // of cuBLAS: the thread of the forward pass and the one of the backward pass have one each
+  double grouped = 0;  // further ones of the engine
+
+  Bytes all(bool has_experts) const { return torch * handles + engine * (has_experts ? 1.0 + grouped : 1.0); }
+};
+
 // What a training framework adds to the bare arithmetic, as in data/frameworks/NAME.json. Every figure has its source
 // there.
 struct Framework {
   std::string name;                    // "megatron", "fsdp"
   std::int64_t vocab_multiple = 1;     // vocabulary padded to a multiple of this times tp
   std::array<LossFigures, 3> losses;   // by Loss
+  // In place of the unfused one where a run asks for Megatron-Core's native fusion: of now, and of 2025.
+  std::optional<LossFigures> native_loss, native_loss_2025;
   LinearLoss linear_loss = LinearLoss::gradients;
   std::optional<std::int64_t> loss_chunk_tokens;  // of the linear loss; nothing = as many as make logits of the input's size
   // Memory traffic of elementwise kernels over that of one fused kernel: 1 = fused.
@@ -78,11 +90,18 @@ struct Framework {
   double layer_gradient_placeholders = 0, output_gradient_placeholders = 0;
   bool recompute_stops_early = false;  // full recompute ends with the last tensor that the backward needs
   UnitCopies unit_copies;
+  bool keeps_output_gather = false;    // the output layer's input, gathered with sequence parallel, has memory of its own
+  // Full recompute keeps a tensor-parallel rank's part of a layer's input and gathers it (--partition-activations of DeepSpeed,
+  // --distribute-saved-activations of Megatron-LM): of a run, not of a file.
+  bool divides_checkpoints = false;
+  bool flat_gradients = false;         // the optimizer's share of gradients is copied into one tensor as wide as its weights
+  // Micro-batches whose weight gradient of the output layer waits for the end of the step (Megatron-LM,
+  // --defer-embedding-wgrad-compute): of a run, not of a file.
+  std::int64_t deferred_output_gradients = 0;
   bool sums_gradients_apart = false;   // GEMMs write a weight's gradient, which a kernel of its own adds to the sum
   bool keeps_gradients = false;        // gradients in the weights' format stay beside a sum in another one
   Bytes context;                       // CUDA context and libraries
-  Bytes workspace;                     // GEMM workspaces
-  double grouped_workspaces = 0;       // further ones where experts' GEMMs run beside each other
+  Workspaces workspaces;               // of the GPU architecture that it was loaded for
   Bytes communicator;                  // a communicator's buffers, for each group a rank is in
   Bytes allocation_unit;               // large blocks are rounded up to this
   double fragmentation = 0;            // share of short-lived memory lost between blocks
@@ -100,7 +119,10 @@ struct Framework {
   }
 };
 
-// Throws InputError.
-Framework load_framework(std::string_view name);
+// A framework whose layers another one shards fully, as Megatron-FSDP does Megatron-Core's: the loss stays the framework's own.
+Framework sharded_by(const Framework& layers, Framework sharding);
+
+// With the workspaces of a GPU architecture (Gpu::arch). Throws InputError.
+Framework load_framework(std::string_view name, std::string_view arch = "hopper");
 
 }  // namespace core

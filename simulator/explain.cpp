@@ -133,7 +133,7 @@ std::int64_t launches_in(const core::StepWork& work, const OpSpec& spec) {
       const auto found = std::find_if(ops->begin(), ops->end(), [&](const core::BodyOp& op) {
         return op.spec.name == spec.name && op.spec.direction == spec.direction && op.spec.kind == spec.kind;
       });
-      if (found != ops->end()) return core::launches_of(work.framework.launches, *found);
+      if (found != ops->end()) return core::launches_of(work.framework.launches, *found, work.plan.graphs);
     }
   }
   return 0;

@@ -102,6 +102,7 @@ using PartTimes = std::array<PartTime, 4>;  // by core::Part
 struct BodyPrice {
   PartTimes parts;
   core::BodyMemory memory;
+  double gather_buffer = 0.0, output_operands = 0.0;
   core::StateElements elements, gemm;
   core::StateElements matrix_squares, newton_schulz_elements;
   double newton_schulz = 0.0, layer_weights = 0.0, output_weight = 0.0;
@@ -235,6 +236,7 @@ class Pricer {
   };
 
   PricedBodies& priced(const core::ParallelPlan& plan);
+  std::vector<const core::BodyMemory*> memory_of_bodies(std::size_t stage) const;
   static void add_alike(const core::ParallelPlan& plan, const BodyModes& kind, std::int64_t layers, std::vector<Run>& runs);
   void expand(const Stage& stage);  // into expanded_
   void lay_out(const core::ParallelPlan& plan, const PricedBodies& bodies);

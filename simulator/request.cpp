@@ -88,8 +88,10 @@ Setting make_setting(Request& request) {
   if (request.recipe.empty()) request.recipe = s.cluster.gpu.peak("bf16") ? "bf16" : "fp16";
   s.recipe = core::load_recipe(request.recipe);
   check_recipe(s);
-  s.framework = core::load_framework(request.framework);
-  s.sharded_framework = request.framework.starts_with("megatron") ? core::load_framework("fsdp") : s.framework;
+  s.framework = core::load_framework(request.framework, s.cluster.gpu.arch);
+  s.sharded_framework = request.framework.starts_with("megatron")
+                            ? core::sharded_by(s.framework, core::load_framework("fsdp", s.cluster.gpu.arch))
+                            : s.framework;
   if (request.attention.empty()) {
     s.attention = best_attention(s.cluster.gpu.arch);
     request.attention = std::string(core::name_of(s.attention));

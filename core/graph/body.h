@@ -49,9 +49,13 @@ struct StateElements {
 struct Body {
   std::vector<BodyOp> forward, backward;
   std::vector<SavedTensor> saved;
-  Bytes input;             // the layer's input, the one tensor full recompute keeps
-  Bytes forward_transient;   // peak of short-lived memory beyond `saved`, forward and backward
-  Bytes backward_transient;
+  Bytes input;             // the layer's input, which stages send
+  Bytes checkpoint;        // what full recompute keeps of it: the one tensor that it keeps
+  // Peak of short-lived memory beyond all of `saved`, forward and backward; input_transient: of the I of a split backward,
+  // which keeps the inputs of GEMMs.
+  Bytes forward_transient, backward_transient, input_transient;
+  Bytes gather_buffer;       // a gathered input whose memory the framework keeps all through the step
+  Bytes output_operands;     // operands of the output layer's weight gradient: the input and the gradient of the logits
   Bytes held_gradients;      // gradients of GEMM outputs that a split backward keeps from I to W
   Bytes held_inputs;         // inputs of GEMMs that recompute makes anew, or offload brings back, in I and W needs
   bool stops_early = false;  // full recompute leaves out what follows the last tensor that the backward needs
@@ -95,6 +99,8 @@ struct BodyContext {
   LossFigures logits;                   // of that loss (data/frameworks), bytes per logit
   LinearLoss linear_loss = LinearLoss::gradients;
   std::optional<std::int64_t> loss_chunk_tokens;
+  bool divides_checkpoints = false;     // what full recompute keeps is divided over the tensor-parallel ranks
+  bool keeps_output_gather = false;     // memory of the output layer's gathered input is kept (data/frameworks)
   // Memory traffic of elementwise kernels over that of one fused kernel (data/frameworks).
   double norm_traffic = 1.0, activation_traffic = 1.0, rope_traffic = 1.0, attention_traffic = 0.0;
   UnitCopies unit_copies;               // of sharded parameters (data/frameworks)

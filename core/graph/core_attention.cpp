@@ -180,6 +180,11 @@ void write_core_attention(BodyWriter& writer, const CoreAttention& a, const Body
 
 void save_core_attention(BodyWriter& writer, const CoreAttention& a, const BodyContext& context) {
   const double rows = context.tokens() * static_cast<double>(a.heads);
+  // Backward, attention needs its output as it was before it travelled, the projection as it is after.
+  if (context.cp > 1 && context.cp_kind == ContextParallel::ulysses) {
+    writer.save("attention output of all tokens", context.recipe->activation_bytes * context.tokens() * a.out_width(),
+                modules::core_attention);
+  }
   if (context.attention != AttentionKernel::unfused) {
     writer.save("log-sum-exp", 4.0 * rows, modules::core_attention);
     return;

@@ -349,8 +349,7 @@ void GraphWriter::run_pair_cell(const Work& forward, const Work& backward) {
   each_rank_of(forward.p, [&](std::int32_t r) {
     const auto id = compute(r, spec,
                             {static_cast<std::uint16_t>(backward.stage), 0, phase_of(backward.part), 0, backward.micro_batch});
-    live(r, forward, id, id);
-    live(r, backward, id, id);
+    live_pair(r, forward, backward, id, id);
   });
 }
 
@@ -395,8 +394,7 @@ void GraphWriter::run_pair_ops(const Work& forward, const Work& backward) {
     for (const auto on : other.joins) mine.joins.push_back(on);
     if (other.beside) mine.joins.push_back(*other.beside);
     const auto [first, last] = own_span(r, before);
-    live(r, forward, first, last);
-    live(r, backward, first, last);
+    live_pair(r, forward, backward, first, last);
   });
 }
 
@@ -425,6 +423,32 @@ void GraphWriter::live(std::int32_t r, const Work& work, OpId first, OpId last) 
   if (work.part == Part::backward) transient = cell.backward_peak - cell.saved();
   if (work.part == Part::input_gradient) transient = cell.input_peak - cell.saved() - cell.held;
   if (transient > 0) graph_.tensors.push_back({first, last, r, MemoryTerm::activations, transient});
+  saved_of_bodies(r, work, first, last);
+}
+
+// Of a pair both are there from start to end: a tensor before them makes good what is freed meanwhile, and has what is
+// short-lived.
+void GraphWriter::live_pair(std::int32_t r, const Work& forward, const Work& backward, OpId first, OpId last) {
+  if (backward.part != Part::backward) {
+    live(r, forward, first, last);
+    live(r, backward, first, last);
+    return;
+  }
+  const auto bodies_of = [&](const Work& work) {
+    std::vector<const BodyMemory*> bodies;
+    const auto& of_stage = work_.stages[work.model_stage].bodies;
+    for (auto i = work.range.begin; i < work.range.end; ++i) bodies.push_back(&memory_[of_stage[i]]);
+    return bodies;
+  };
+  const auto left = bodies_of(forward);
+  auto beside = pair_peak(left, bodies_of(backward));
+  for (const auto* body : left) beside -= body->saved();
+  if (beside != 0) graph_.tensors.push_back({first, last, r, MemoryTerm::activations, beside});
+  saved_of_bodies(r, forward, first, last);
+  saved_of_bodies(r, backward, first, last);
+}
+
+void GraphWriter::saved_of_bodies(std::int32_t r, const Work& work, OpId first, OpId last) {
   if (work.shares_tensors) return saved(r, work, first, last);
   auto body = work;
   for (auto i = work.range.begin; i < work.range.end; ++i) {

@@ -112,6 +112,8 @@ class GraphWriter {
   std::uint32_t make_cell(std::vector<ChainOp> chain, Part part);
   std::pair<OpId, OpId> own_span(std::int32_t r, OpId from) const;
   void live(std::int32_t r, const Work& work, OpId first, OpId last);
+  void live_pair(std::int32_t r, const Work& forward, const Work& backward, OpId first, OpId last);
+  void saved_of_bodies(std::int32_t r, const Work& work, OpId first, OpId last);
   void saved(std::int32_t r, const Work& work, OpId first, OpId last);
 
   bool splits_backward_;

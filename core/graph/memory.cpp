@@ -42,9 +42,22 @@ BodyMemory body_memory(const Body& body, const Framework& framework) {
   }
   m.forward_transient = rounded(body.forward_transient.value, framework);
   m.backward_transient = rounded(body.backward_transient.value, framework);
+  m.input_transient = rounded(body.input_transient.value, framework);
   m.held = rounded(body.held_gradients.value + body.held_inputs.value, framework);
   m.host = static_cast<std::int64_t>(std::llround(body.offloaded.value));
   return m;
+}
+
+std::int64_t pair_peak(const std::vector<const BodyMemory*>& forward, const std::vector<const BodyMemory*>& backward) {
+  std::int64_t now = 0, peak = 0;
+  for (std::size_t i = 0; i < std::max(forward.size(), backward.size()); ++i) {
+    const auto* f = i < forward.size() ? forward[i] : nullptr;
+    const auto* b = i < backward.size() ? backward[backward.size() - 1 - i] : nullptr;
+    const auto left = f != nullptr ? f->saved() : 0, freed = b != nullptr ? b->saved() : 0;
+    peak = std::max(peak, now + left + (f != nullptr ? f->forward_transient : 0) + (b != nullptr ? b->backward_transient : 0));
+    now += left - freed;
+  }
+  return peak;
 }
 
 RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank) {
@@ -61,6 +74,8 @@ RankParameters rank_parameters(const StepWork& work, std::int64_t pipeline_rank)
       p.largest_body = std::max(p.largest_body, body.all_parameters());
       p.layer_weights = std::max(p.layer_weights, body.layer_weights);
       p.output_weight = std::max(p.output_weight, body.output_weight);
+      p.gather_buffer = std::max(p.gather_buffer, body.gather_buffer.value);
+      p.output_operands = std::max(p.output_operands, body.output_operands.value);
     }
     p.largest_stage = std::max(p.largest_stage, p.all.all() - before);
   }
@@ -97,14 +112,21 @@ MemoryTerms resident_memory(const RankParameters& parameters,
     set(MemoryTerm::optimizer, optimizer_work(recipe, share).states.value / copies);
   }
   // Sharded gradients: one body's, whole, as computed and in the format in which they are reduced.
-  double buffers = framework.workspace.value * (parameters.all.experts > 0.0 ? 1.0 + framework.grouped_workspaces : 1.0);
+  double buffers = framework.workspaces.all(parameters.all.experts > 0.0).value;
   buffers += plan.offload.weights ? 0.0 : live;
+  buffers += parameters.gather_buffer;
+  // Of deferred micro-batches, beside the one that runs.
+  const auto deferred = std::min(framework.deferred_output_gradients, plan.micro_batches() - 1);
+  buffers += parameters.output_operands * static_cast<double>(deferred);
   // What stands for gradients that GEMMs add to the sum themselves. Layers of a rank share most shapes: those of the kind of
   // layer that has the most.
   buffers += recipe.weight_bytes * (framework.layer_gradient_placeholders * parameters.layer_weights +
                                     framework.output_gradient_placeholders * parameters.output_weight);
   if (framework.keeps_gradients && recipe.gradient_bytes > recipe.weight_bytes) {
     buffers += recipe.weight_bytes * traffic.gradient_elements(parameters.all);
+  }
+  if (framework.flat_gradients && (plan.zero == 1 || plan.zero == 2) && recipe.gradient_bytes < recipe.main_weight_bytes) {
+    buffers += recipe.main_weight_bytes * shared(parameters.all, &ShardSizes::optimizer);
   }
   if (traffic.shared()) {
     buffers += framework.gradient_buffers * recipe.gradient_reduce_bytes *

@@ -210,7 +210,8 @@ void read_tensor(LineReader& in, StepGraph& g) {
   t.rank = in.number<std::int32_t>("a rank");
   t.term = static_cast<MemoryTerm>(in.name(term_names, in.word("a memory term"), "a memory term"));
   t.bytes = in.number<std::int64_t>("bytes");
-  if (t.first > t.last || t.last >= g.size() || t.rank < 0 || t.rank >= g.ranks || t.bytes < 0) {
+  if (t.first > t.last || t.last >= g.size() || t.rank < 0 || t.rank >= g.ranks ||
+      (t.bytes < 0 && t.term != MemoryTerm::activations)) {
     in.refuse("a tensor outside the graph", "first <= last operation, a rank and bytes of the graph");
   }
   in.end();

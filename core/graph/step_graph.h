@@ -72,6 +72,7 @@ enum class MemoryTerm : std::uint8_t {
 inline constexpr std::size_t memory_terms = 9;
 std::string_view name_of(MemoryTerm term);
 
+// Activations may have bytes less than 0: room that others free before their own last operation ends.
 struct TensorLife {
   OpId first = 0, last = 0;
   std::int32_t rank = 0;

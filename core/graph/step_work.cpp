@@ -85,14 +85,28 @@ void append(std::vector<BodyOp>& to, const std::vector<BodyOp>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
+// While a block runs forward nothing of the ones after it is saved yet; backward it is gone, but for what W needs of it.
+void merge_transients(Body& body, const Body& block) {
+  Bytes saved{0.0}, kept_for_weights{0.0};
+  for (const auto& s : block.saved) {
+    saved += s.bytes;
+    if (s.for_weights) kept_for_weights += s.bytes;
+  }
+  const Bytes gone = std::max(Bytes{0.0}, saved - kept_for_weights - block.held_gradients);
+  body.forward_transient = std::max(block.forward_transient, body.forward_transient - saved);
+  body.backward_transient = std::max(block.backward_transient, body.backward_transient - saved);
+  body.input_transient = std::max(block.backward_transient + kept_for_weights, body.input_transient - gone);
+}
+
 // Backward runs the blocks in reverse.
 void merge(Body& body, Body&& block) {
+  merge_transients(body, block);
   append(body.forward, block.forward);
   append(block.backward, body.backward);
   body.backward = std::move(block.backward);
   body.saved.insert(body.saved.end(), block.saved.begin(), block.saved.end());
-  body.forward_transient = std::max(body.forward_transient, block.forward_transient);
-  body.backward_transient = std::max(body.backward_transient, block.backward_transient);
+  body.gather_buffer = std::max(body.gather_buffer, block.gather_buffer);
+  body.output_operands = std::max(body.output_operands, block.output_operands);
   body.parameters += block.parameters;
   body.gemm_parameters += block.gemm_parameters;
   body.expert_parameters += block.expert_parameters;
@@ -160,6 +174,8 @@ Body lower_blocks(const std::vector<Block>& blocks,
   body.stops_early = context.recompute_stops_early;
   body.input = Bytes{context.recipe->activation_bytes * context.tokens_between_blocks() *
                      static_cast<double>(model.hidden)};
+  // With sequence parallel it is divided as it is.
+  body.checkpoint = context.divides_checkpoints && !context.sp ? body.input / static_cast<double>(context.tp) : body.input;
   return body;
 }
 
@@ -184,9 +200,10 @@ Body recompute_all(const Body& body) {
   out.backward = std::move(backward);
   for (const auto& s : body.saved) {
     out.backward_transient += s.bytes;
+    out.input_transient += s.bytes;
     if (s.for_weights) out.held_inputs += s.bytes;
   }
-  out.saved = {{"layer input", body.input, 0, false}};
+  out.saved = {{"layer input", body.checkpoint, 0, false}};
   return out;
 }
 
@@ -209,6 +226,7 @@ Body recompute_modules(const Body& body, Modules set) {
   for (const auto& s : body.saved) {
     if ((s.dropped_by & set) == 0) continue;
     out.backward_transient += s.bytes;
+    out.input_transient += s.bytes;
     if (s.for_weights) out.held_inputs += s.bytes;
   }
   std::erase_if(out.saved, [&](const SavedTensor& s) { return (s.dropped_by & set) != 0; });
@@ -301,6 +319,8 @@ BodyContext body_context(const ParallelPlan& plan,
   c.logits = framework.loss(plan.loss);
   c.linear_loss = framework.linear_loss;
   c.loss_chunk_tokens = framework.loss_chunk_tokens;
+  c.divides_checkpoints = framework.divides_checkpoints;
+  c.keeps_output_gather = framework.keeps_output_gather;
   c.norm_traffic = framework.norm_traffic;
   c.activation_traffic = framework.activation_traffic;
   c.rope_traffic = framework.rope_traffic;
@@ -355,6 +375,7 @@ Body layer_body(const Body& body, Recompute recompute, const ParallelPlan& plan)
   out.saved.clear();
   out.forward_transient += 2.0 * out.offloaded;
   out.backward_transient += 2.0 * out.offloaded;
+  out.input_transient += 2.0 * out.offloaded;
   return out;
 }
 

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 
 #include "core/error.h"
 #include "core/io/document.h"
 #include "core/logs/megatron.h"
+#include "core/logs/tokenizers.h"
 
 namespace core {
 
@@ -60,17 +60,6 @@ class Arguments {
   const MegatronRun& run_;
 };
 
-// Vocabularies of tokenizers by their names in Megatron-LM (megatron/training/tokenizer); others
-// are in files of their own.
-struct Tokenizer {
-  std::string_view name;
-  std::int64_t vocabulary;
-};
-constexpr std::array tokenizers = std::to_array<Tokenizer>({
-    {"GPT2BPETokenizer", 50257},
-    {"Llama2Tokenizer", 32000},
-});
-
 MeasuredRun::Count vocabulary_of(const Arguments& a) {
   if (a.text("tokenizer_type") == "NullTokenizer") {
     const auto size = a.count("vocab_size");
@@ -78,11 +67,9 @@ MeasuredRun::Count vocabulary_of(const Arguments& a) {
   }
   if (const auto size = a.count("vocab_size")) return size;
   const bool gpt2_files = !a.has("tokenizer_type") && a.has("vocab_file") && a.has("merge_file");
-  const auto name = gpt2_files ? std::string("GPT2BPETokenizer") : a.text("tokenizer_type");
-  for (const auto& tokenizer : tokenizers) {
-    if (tokenizer.name == name) return tokenizer.vocabulary;
-  }
-  return std::nullopt;
+  if (gpt2_files) return tokenizer_vocabulary("GPT2BPETokenizer");
+  const auto size = tokenizer_vocabulary(a.text("tokenizer_model"));
+  return size ? size : tokenizer_vocabulary(a.text("tokenizer_type"));
 }
 
 void take_vocabulary(const Arguments& a, MeasuredRun& row) {

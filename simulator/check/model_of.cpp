@@ -168,7 +168,8 @@ Decoder sizes_of(const MeasuredRun& run, const Family& family, Notes& notes) {
     throw core::InputError(fmt::format("dropout {}: expected a rate of 0 to 1", d.hidden_dropout));
   take_norm(run, family, d);
   take_positions(run, family, d, notes);
-  d.qk_norm = family.qk_norm;
+  const bool normed = run.test_case.find("qk_layernorm") != std::string::npos;
+  d.qk_norm = normed ? Decoder::QkNorm::per_head : family.qk_norm;
   d.attention_sinks = family.sinks;
   return d;
 }

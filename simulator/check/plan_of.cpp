@@ -345,17 +345,16 @@ void take_experts(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
 
 void take_loss(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
   const std::string& fusion = run.cross_entropy_fusion;
-  if (fusion == "te" || contains(fusion, "flash-attn"))
+  if (fuses_loss(run)) {
     plan.loss = core::Loss::fused;
-  else if (fusion == "linear+loss")
+    if (fusion == "native") notes.assume("Transformer Engine's fusion of the loss, which _cef stands for");
+  } else if (fusion == "linear+loss") {
     plan.loss = core::Loss::linear;
-  else if (fusion == "native")
-    notes.ignore(
-        "Megatron-Core's native fusion of the loss, which keeps as much as the unfused one");
-  else if (fusion.empty())
+  } else if (fusion.empty()) {
     notes.assume("an unfused loss");
-  else if (fusion != "none")
+  } else if (fusion != "none" && fusion != "native") {
     throw core::InputError(fmt::format("cross_entropy_fusion {}: not known", fusion));
+  }
 }
 
 void take_graphs(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {

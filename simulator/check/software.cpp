@@ -43,15 +43,22 @@ std::optional<int> month_of(std::string_view release) {
 // August 2025 (data/frameworks/megatron.json).
 constexpr int transformer_engine_2 = 12 * 2025 + 1, output_placeholders = 12 * 2025 + 8;
 
+// Gradients that GEMMs add to the sum themselves, where a row or an argument says. Megatron-LM's functional tests turn that off
+// (--no-gradient-accumulation-fusion, in 211 of 216 model_config.yaml of August 2026), but for those named here.
+std::optional<bool> gradient_fusion_of(const MeasuredRun& run) {
+  if (run.gradient_fusion || run.test_case.empty()) return run.gradient_fusion;
+  return contains(run.test_case, "memory_speed") || contains(run.test_case, "defer_embedding_wgrad");
+}
+
 void take_placeholders(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
   if (framework.layer_gradient_placeholders == 0.0) return;
   const auto month = month_of(run.release);
   const bool old = run.year.value_or(2026) < 2025 || run.iteration_time_ms.has_value();
   if (!month && !old) notes.assume("tensors in place of gradients as in the newest Megatron-LM");
-  const bool local = run.transformer_impl == "local" || !run.gradient_fusion.value_or(true);
+  const bool local = run.transformer_impl == "local" || !gradient_fusion_of(run).value_or(true);
   if (old || local || month.value_or(output_placeholders) < transformer_engine_2)
     framework.layer_gradient_placeholders = 0.0;
-  if (old || !run.gradient_fusion.value_or(true) ||
+  if (old || !gradient_fusion_of(run).value_or(true) ||
       month.value_or(output_placeholders) < output_placeholders)
     framework.output_gradient_placeholders = 0.0;
 }
@@ -62,7 +69,48 @@ constexpr int gradient_fusion_year = 2022;
 void take_gradient_sums(const MeasuredRun& run, core::Framework& framework) {
   if (stack_of(run) != Stack::megatron || framework.keeps_gradients) return;
   const bool fused = run.year.value_or(2026) >= gradient_fusion_year;
-  framework.sums_gradients_apart = !run.gradient_fusion.value_or(fused || !framework.sums_gradients_apart);
+  framework.sums_gradients_apart = !gradient_fusion_of(run).value_or(fused || !framework.sums_gradients_apart);
+}
+
+// Tests that are to repeat bit by bit give cuBLAS workspaces of 32 MiB (CUBLAS_WORKSPACE_CONFIG=:4096:8), which is nearly all.
+constexpr double deterministic_workspace_MiB = 32.0;
+
+void take_workspaces(const MeasuredRun& run, core::Framework& framework) {
+  if (run.test_case.empty() || run.gradient_fusion) return;  // a log, which is not of these tests
+  // Tests without --moe-grouped-gemm run experts one after another.
+  for (const auto* word : {"te_4experts2parallel", "8experts2parallel_dist_optimizer", "8experts2parallel_multi_dist"}) {
+    if (contains(run.test_case, word)) framework.workspaces.grouped = 0.0;
+  }
+  for (const auto* word : {"nondeterministic", "pp2_cp2", "cross_entropy_loss_fusion", "reshard", "memory_speed", "fsdp2"}) {
+    if (contains(run.test_case, word)) return;
+  }
+  framework.workspaces.torch = core::Bytes{deterministic_workspace_MiB * core::mebibyte};
+}
+
+// The test of --defer-embedding-wgrad-compute has --wgrad-deferral-limit 2.
+constexpr std::int64_t deferral_limit_of_tests = 2;
+
+void take_deferral(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
+  if (!contains(run.test_case, "defer_embedding_wgrad_compute")) return;
+  framework.deferred_output_gradients = deferral_limit_of_tests;
+  notes.assume("the output layer's weight gradients of 2 micro-batches deferred");
+}
+
+// BigScience's V100 scripts of ZeRO-3 over Megatron's layers have --partition-activations (bigscience,
+// experiments/gpt2-meg-ds-zero/*.slurm); those of its Hugging Face runs have not.
+void take_partition(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
+  if (!run.id.starts_with("bs_v100_z3_")) return;
+  framework.divides_checkpoints = true;
+  notes.assume("layers' inputs divided over tensor-parallel ranks, as BigScience's scripts ask");
+}
+
+// From 2026 on torch.compile keeps one copy of the logits less in Megatron-Core's native loss (data/frameworks/megatron.json).
+constexpr int leaner_native_loss = 12 * 2026 + 1;
+
+void take_native_loss(const MeasuredRun& run, core::Framework& framework) {
+  if (run.cross_entropy_fusion != "native" || fuses_loss(run) || !framework.native_loss) return;
+  const bool old = month_of(run.release).value_or(leaner_native_loss) < leaner_native_loss;
+  framework.losses[static_cast<std::size_t>(core::Loss::unfused)] = old ? *framework.native_loss_2025 : *framework.native_loss;
 }
 
 // BigScience's A100 jobs: at 320 GPUs and more they hang unless launches wait for their kernels (tr11-176B prequel, "dealing
@@ -129,12 +177,25 @@ bool overlaps_by_default(const MeasuredRun& run) {
   return run.year.value_or(2021) > 2022;
 }
 
-core::Framework framework_of(const MeasuredRun& run, std::string_view name, Notes& notes) {
-  core::Framework framework = core::load_framework(name);
+// SimuMax's docs/strategy.md: "_cef" in the name of a case is --cross-entropy-fusion-impl te, where tables have the default.
+bool fuses_loss(const MeasuredRun& run) {
+  const std::string& fusion = run.cross_entropy_fusion;
+  return fusion == "te" || contains(fusion, "flash-attn") || (run.id.starts_with("simumax_") && run.id.ends_with("_cef"));
+}
+
+core::Framework framework_of(const MeasuredRun& run, std::string_view name, const core::Gpu& gpu, Notes& notes) {
+  core::Framework framework = core::load_framework(name, gpu.arch);
   if (run.padded_vocab) framework.vocab_multiple = 1;
   take_placeholders(run, framework, notes);
   take_gradient_sums(run, framework);
   take_launch_blocking(run, framework, notes);
+  if (!run.test_case.empty() && !run.gradient_fusion && name != "fsdp") {
+    notes.assume("gradients' sums and GEMMs' workspaces are those of Megatron-LM's tests of that name");
+  }
+  take_workspaces(run, framework);
+  take_native_loss(run, framework);
+  take_deferral(run, framework, notes);
+  take_partition(run, framework, notes);
   return framework;
 }
 

@@ -20,9 +20,12 @@ std::string_view framework_file_of(const core::MeasuredRun& run);
 // gather weights and what came after 2022 do, the Megatron-LM of 2021 and 2022 does not.
 bool overlaps_by_default(const core::MeasuredRun& run);
 
-// The framework's figures for a run: vocabulary as padded in the row, tensors in place of gradients
-// as old as the release.
-core::Framework framework_of(const core::MeasuredRun& run, std::string_view name, Notes& notes);
+// Whether a run fuses its loss as Transformer Engine does; "native" is Megatron-Core's own way.
+bool fuses_loss(const core::MeasuredRun& run);
+
+// The framework's figures for a run on a GPU: vocabulary as padded in the row, tensors in place of
+// gradients as old as the release, the loss and the workspaces that its arguments ask for.
+core::Framework framework_of(const core::MeasuredRun& run, std::string_view name, const core::Gpu& gpu, Notes& notes);
 
 // The attention kernel of a run on a GPU.
 core::AttentionKernel attention_of(const core::MeasuredRun& run,

@@ -73,8 +73,10 @@ Translation translated(const core::MeasuredRun& run) {
   s.cluster = cluster_of(run, t.notes);
   s.recipe = recipe_of(run, s.cluster.gpu, t.notes);
   const auto name = framework_name(run, t.notes);
-  s.framework = framework_of(run, name, t.notes);
-  s.sharded_framework = stack_of(run) == Stack::megatron ? framework_of(run, "fsdp", t.notes) : s.framework;
+  s.framework = framework_of(run, name, s.cluster.gpu, t.notes);
+  s.sharded_framework = stack_of(run) == Stack::megatron
+                            ? core::sharded_by(s.framework, framework_of(run, "fsdp", s.cluster.gpu, t.notes))
+                            : s.framework;
   s.attention = attention_of(run, s.cluster.gpu, t.notes);
   s.seq = *run.seq_len;
   s.gpus = *run.gpus;

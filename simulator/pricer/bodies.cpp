@@ -179,6 +179,7 @@ BodyPrice Pricer::price(const core::Body& body, const core::Framework& framework
   BodyPrice p;
   p.parts = part_times(body, framework, plan, forward);
   p.memory = core::body_memory(body, framework);
+  p.gather_buffer = body.gather_buffer.value, p.output_operands = body.output_operands.value;
   p.elements = body.elements();
   p.gemm = {body.gemm_parameters, body.expert_gemm_parameters};
   p.newton_schulz = body.newton_schulz;

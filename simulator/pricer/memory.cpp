@@ -1,6 +1,8 @@
 #include "simulator/pricer.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "core/error.h"
 #include "simulator/pricer/parts.h"
@@ -40,9 +42,10 @@ class MemoryWalk {
     begin(cell, part);
     end(cell, part);
   }
-  // Two that overlap: both alive from start to end.
-  void run_pair(const core::CellMemory& a, Part part_a, const core::CellMemory& b, Part part_b) {
-    peak = std::max(peak, now + needs(a, part_a) + needs(b, part_b));
+  // Two that overlap; `most`: what they need together, where it is less than both from start to end.
+  void run_pair(const core::CellMemory& a, Part part_a, const core::CellMemory& b, Part part_b,
+                std::optional<std::int64_t> most) {
+    peak = std::max(peak, now + most.value_or(needs(a, part_a) + needs(b, part_b)));
     end(a, part_a);
     end(b, part_b);
   }
@@ -70,7 +73,44 @@ class MemoryWalk {
   }
 };
 
+// Which pairs have data-parallel communication between their bodies, and so run as two, one after the other
+// (core/graph/lower.cpp).
+class PairsInPieces {
+ public:
+  PairsInPieces(const core::ParallelPlan& plan, const core::Recipe& recipe, const core::ScheduleTable& table) {
+    if (!schedule_of(plan).pairs) return;
+    const core::StateTraffic traffic(plan, recipe);
+    all_ = traffic.gathers_units() || traffic.reduces_each();
+    first_forward_.resize(static_cast<std::size_t>(table.stages()));
+    last_backward_.resize(first_forward_.size());
+    for (const auto& actions : table.ranks) {
+      for (const auto& a : actions) {
+        auto& first = first_forward_[a.stage];
+        if (a.kind == Part::forward && traffic.gathers_ahead() && !first) first = a.micro_batch;
+        if (a.kind == Part::backward && traffic.reduces() && plan.overlap_gradients) last_backward_[a.stage] = a.micro_batch;
+      }
+    }
+  }
+  bool operator()(const core::Action& forward, const core::Action& backward) const {
+    return all_ || first_forward_[forward.stage] == forward.micro_batch ||
+           last_backward_[backward.stage] == backward.micro_batch;
+  }
+
+ private:
+  bool all_ = false;
+  std::vector<std::optional<std::uint32_t>> first_forward_, last_backward_;  // micro-batch, by stage
+};
+
 }  // namespace
+
+// Bodies of a stage one by one, in model order.
+std::vector<const core::BodyMemory*> Pricer::memory_of_bodies(std::size_t stage) const {
+  std::vector<const core::BodyMemory*> bodies;
+  for (const auto& run : stages_[stage].runs) {
+    bodies.insert(bodies.end(), static_cast<std::size_t>(run.count), &run.body->memory);
+  }
+  return bodies;
+}
 
 void Pricer::memory(const core::ParallelPlan& plan, const core::ScheduleTable& table, std::vector<RankMemory>& out) {
   resident_memory(plan, out);
@@ -92,6 +132,18 @@ void Pricer::short_lived_memory(const core::ParallelPlan& plan, const core::Sche
     const auto peaks = core::host_activations(table, kept);
     for (std::size_t r = 0; r < out.size(); ++r) out[r].host += peaks[r];
   }
+  const PairsInPieces in_pieces(plan, setting_.recipe, table);
+  std::map<std::pair<std::size_t, std::size_t>, std::int64_t> pairs;  // by the stages of the forward and the backward
+  const auto pair_peak = [&](const core::Action& a, const core::Action& b) -> std::optional<std::int64_t> {
+    const auto& forward = a.kind == Part::forward ? a : b;
+    const auto& backward = a.kind == Part::forward ? b : a;
+    if (backward.kind != Part::backward || in_pieces(forward, backward)) return std::nullopt;
+    const auto stage = [&](const core::Action& action) { return static_cast<std::size_t>(table.model_stage(action.stage)); };
+    const std::pair key{stage(forward), stage(backward)};
+    const auto [found, added] = pairs.try_emplace(key, 0);
+    if (added) found->second = core::pair_peak(memory_of_bodies(key.first), memory_of_bodies(key.second));
+    return found->second;
+  };
   for (std::size_t r = 0; r < out.size(); ++r) {
     MemoryWalk walk;
     const auto& actions = table.ranks[r];
@@ -99,7 +151,7 @@ void Pricer::short_lived_memory(const core::ParallelPlan& plan, const core::Sche
       const auto& a = actions[i];
       if (a.with_next && i + 1 < actions.size()) {
         const auto& b = actions[++i];
-        walk.run_pair(cell_of(a), a.kind, cell_of(b), b.kind);
+        walk.run_pair(cell_of(a), a.kind, cell_of(b), b.kind, pair_peak(a, b));
       } else {
         walk.run(cell_of(a), a.kind);
       }

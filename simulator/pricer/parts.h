@@ -40,6 +40,8 @@ inline void add(core::RankParameters& sum, const BodyPrice& body, std::int64_t c
   sum.largest_body = std::max(sum.largest_body, body.elements.all());
   sum.layer_weights = std::max(sum.layer_weights, body.layer_weights);
   sum.output_weight = std::max(sum.output_weight, body.output_weight);
+  sum.gather_buffer = std::max(sum.gather_buffer, body.gather_buffer);
+  sum.output_operands = std::max(sum.output_operands, body.output_operands);
 }
 
 }  // namespace simulator

@@ -132,6 +132,47 @@ TEST(Loss, IsReducedOverTheVocabularysParts) {
   }
 }
 
+// Beside the logits that are kept: what the loss itself needs, or the 16-bit gradient in their place and that of the input.
+TEST(Loss, PeakIsItsOwnOrThatOfTheInputsGradient) {
+  Case c("llama-2-7b");
+  c.framework = load_framework("megatron");
+  const double n = 16384.0 * 32000, input = 2.0 * 16384 * 4096;
+  const auto unfused = c.output("", 16384);
+  EXPECT_EQ(unfused.forward_transient.value, 2.0 * n);
+  EXPECT_EQ(unfused.backward_transient.value, 2.0 * n);
+  EXPECT_EQ(c.output("loss=fused", 16384).backward_transient.value, input);
+  c.set_vocab(1024);  // fewer logits than the input has elements
+  EXPECT_EQ(c.output("", 16384).backward_transient.value, input - 2.0 * 16384 * 1024);
+}
+
+// Megatron-Core's native fusion: fp32 softmax 4, its copy 4 and 16-bit logits 2; with the differences of 2025 14 bytes.
+TEST(Loss, NativeFusionHoldsCopiesOfTheLogits) {
+  Case c("llama-2-7b");
+  c.framework = load_framework("megatron");
+  const double n = 16384.0 * 32000;
+  const auto peak = [&](const LossFigures& figures) {
+    c.framework.losses[static_cast<std::size_t>(Loss::unfused)] = figures;
+    const auto body = c.output("", 16384);
+    return saved(body, "logits") + body.forward_transient.value;
+  };
+  EXPECT_EQ(peak(*c.framework.native_loss), 10.0 * n);
+  EXPECT_EQ(peak(*c.framework.native_loss_2025), 14.0 * n);
+}
+
+// With sequence parallel the output layer's input is gathered: into memory that Megatron-LM keeps, else while it is needed.
+TEST(Loss, GatheredInputHasMemoryOfItsOwn) {
+  Case c("llama-2-7b");
+  const double whole = 2.0 * 16384 * 4096, n = 16384.0 * 32000 / 2;
+  const auto freed = c.output("tp=2 sp", 16384);
+  EXPECT_EQ(freed.gather_buffer.value, 0.0);
+  EXPECT_EQ(freed.forward_transient.value, c.framework.loss(Loss::unfused).transient * n + whole);
+  c.framework = load_framework("megatron");
+  const auto kept = c.output("tp=2 sp", 16384);
+  EXPECT_EQ(kept.gather_buffer.value, whole);
+  EXPECT_EQ(kept.forward_transient.value, 2.0 * n);
+  EXPECT_EQ(c.output("tp=2", 16384).gather_buffer.value, 0.0);
+}
+
 // Field case F29: a 9B model with a vocabulary of 248,320 and some twenty thousand tokens on a GPU of 80 GB: steady 30 GiB,
 // a spike of 47 GiB and more from the unfused loss. Linear, the loss takes less than a tenth of it.
 TEST(Loss, SpikeOfALargeVocabulary) {
@@ -183,7 +224,29 @@ TEST(Framework, GraphsTakeLessOfTheHost) {
   }
 }
 
-// DeepSpeed: two buffers of 5e8 gradients in 16 bits, and 5e7 parameters gathered ahead where they are sharded.
+// PyTorch's workspaces of two handles, 8.125 or 32 MiB, and Transformer Engine's, 4 or 32 MiB: one, and four more for experts.
+TEST(Framework, WorkspacesGrowWithHopper) {
+  constexpr double MiB = 1024.0 * 1024.0;
+  const auto of = [](const char* name, const char* arch, bool experts) {
+    return load_framework(name, arch).workspaces.all(experts).value;
+  };
+  EXPECT_EQ(of("megatron", "ampere", false), (2 * 8.125 + 4) * MiB);
+  EXPECT_EQ(of("megatron", "hopper", false), (2 * 32 + 32) * MiB);
+  EXPECT_EQ(of("megatron", "blackwell", true), (2 * 32 + 5 * 32) * MiB);
+  EXPECT_EQ(of("fsdp", "hopper", true), 2 * 32 * MiB);
+}
+
+// Megatron-FSDP shards the layers of Megatron-Core, whose loss they keep.
+TEST(Framework, ShardedKeepsItsOwnLoss) {
+  const auto layers = load_framework("megatron"), fsdp = load_framework("fsdp"), sharded = sharded_by(layers, fsdp);
+  EXPECT_EQ(sharded.loss(Loss::unfused).transient, layers.loss(Loss::unfused).transient);
+  EXPECT_NE(sharded.loss(Loss::unfused).transient, fsdp.loss(Loss::unfused).transient);
+  EXPECT_EQ(sharded.linear_loss, layers.linear_loss);
+  EXPECT_EQ(sharded.bucket_parameters, fsdp.bucket_parameters);
+}
+
+// DeepSpeed: two buffers of 5e8 gradients in 16 bits, a rank's share of all in fp32 at the step, and 5e7 parameters gathered
+// ahead where they are sharded.
 TEST(Framework, DeepSpeedsBuffers) {
   const auto framework = load_framework("deepspeed");
   RankParameters p;
@@ -192,9 +255,9 @@ TEST(Framework, DeepSpeedsBuffers) {
   const auto buffers = [&](const std::string& plan) {
     return static_cast<double>(resident_memory(p, plans::plan(plan), load_recipe("bf16-grad16"), framework)
                                    [index_of(MemoryTerm::buffers)]) -
-           framework.workspace.value;
+           framework.workspaces.all(false).value;
   };
-  EXPECT_NEAR(buffers("dp=8 zero=1 gbs=8"), 2 * 5e8 * 2, 512);
+  EXPECT_NEAR(buffers("dp=8 zero=1 gbs=8"), 2 * 5e8 * 2 + 4 * 7e9 / 8, 512);
   EXPECT_NEAR(buffers("dp=8 zero=3 gbs=8"), 2 * 5e8 * 2 + 2 * (2e8 + 5e7) + (2 + 2) * 2e8, 512);
   EXPECT_NEAR(buffers("gbs=1"), 0.0, 512);
 }

@@ -118,6 +118,23 @@ TEST(MegatronGolden, BecomesAMeasuredRunOfTheLastRank) {
   EXPECT_DOUBLE_EQ(*run.step_time_s, 1.25);  // of 9.0, 1.5, 1.25 and 1.0 s without the first
 }
 
+// data/tokenizers.json: Nemotron's SentencePiece file has 256,000 entries, Llama 2's type 32,000, both multiples of 128 x 2; of
+// others nothing is known.
+TEST(MegatronGolden, TakesTheVocabularyOfANamedTokenizer) {
+  const auto padded = [](const std::string& tokenizer) {
+    auto text = arguments;
+    const std::string null = "--tokenizer-type: NullTokenizer\n  --vocab-size: \"131073\"";
+    text.replace(text.find(null), null.size(), tokenizer);
+    return measured_run_of(parse_megatron_golden(golden, "t/g.json", text, "t/model_config.yaml"),
+                           {.gpu = "h100-sxm", .gpus = 8, .gpus_per_node = {}})
+        .padded_vocab;
+  };
+  EXPECT_EQ(padded("--tokenizer-type: GPTSentencePieceTokenizer\n  --tokenizer-model: ${DATA}/nemotron_2_256k.model"), 256000);
+  EXPECT_EQ(padded("--tokenizer-type: Llama2Tokenizer\n  --tokenizer-model: ${DATA}/tokenizer.model"), 32000);
+  EXPECT_EQ(padded("--tokenizer-type: HuggingFaceTokenizer\n  --tokenizer-model: meta-llama/Llama-3.1-8B"), 128256);
+  EXPECT_EQ(padded("--tokenizer-type: HuggingFaceTokenizer\n  --tokenizer-model: a/b"), std::nullopt);
+}
+
 TEST(MegatronGolden, RefusesOtherFiles) {
   EXPECT_EQ(complaint([] { parse_megatron_golden("{}", "g.json", arguments, "m.yaml"); }),
             "g.json: found neither iteration-time nor mem-max-allocated-bytes, expected golden "

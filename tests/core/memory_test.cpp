@@ -162,6 +162,53 @@ TEST(Activations, OfFlashAttentionGrowWithTheSequence) {
 
 // Grouped queries, SwiGLU, RMSNorm, no dropout, 16 bits: two norm inputs, the inputs of both linear
 // regions, q and the fewer k and v, the attention's output, gate, up and product.
+TEST(Activations, OfUlyssesHaveAttentionsOutputTwice) {
+  const auto model = load_model("llama-3.1-8b");
+  const auto of = [&](const std::string& plan) { return layer(model, plan, 8192, AttentionKernel::flash2); };
+  EXPECT_EQ(of("cp=4:ulysses") - of("cp=4:ring"), 2.0 * 8192 / 4 * 4096);
+}
+
+// Of the last block of a layer nothing else is gone yet: the gradients of gate and up and of their product beside what is
+// saved, less the saved product, and the gradient of the residual stream: 4 F + 2 h. Attention's are less than what that block
+// freed. W of a split backward keeps the product and the block's input. Sequence parallel divides the former.
+TEST(Activations, OfALayersBackwardAreThoseOfItsLastBlock) {
+  const auto model = load_model("llama-3.1-8b");
+  const double t = 4096, h = 4096, F = 14336;
+  const auto of = [&](const std::string& plan) { return bodies(model, plan, 4096, AttentionKernel::flash2).kinds.front(); };
+  EXPECT_EQ(of("").backward_transient.value, t * (4 * F + 2 * h));
+  EXPECT_EQ(of("").input_transient.value, t * (4 * F + 2 * h + 2 * F + 2 * h));
+  EXPECT_EQ(of("tp=2 sp").backward_transient.value, t * (4 * F + 2 * h) / 2);
+  // At tp=8 it is the gathered input beside its gradient, when the activation's inputs have given way to their gradients.
+  EXPECT_EQ(of("tp=8 sp").backward_transient.value, t * (4 * h - 2 * F / 8 + 2 * h / 8));
+}
+
+// Full recompute keeps a layer's input, 2 s b h, on each tensor-parallel rank, unless a run divides it over them.
+TEST(Activations, OfFullRecomputeAreDividedWhereARunAsks) {
+  const auto model = load_model("gpt3-22b");
+  auto framework = load_framework("megatron");
+  const double whole = 2.0 * 2048 * 6144;
+  for (const bool divides : {false, true}) {
+    framework.divides_checkpoints = divides;
+    const auto plan = plans::plan("tp=8 recompute=full");
+    const auto work = step_work(model, plan, load_recipe("fp16"), framework, 2048, AttentionKernel::unfused);
+    EXPECT_EQ(saved(work.bodies[work.stages[0].bodies[1]]), divides ? whole / 8 : whole);
+    EXPECT_EQ(work.send_bytes, whole);
+  }
+}
+
+// Layers alike: a layer of the one is beside what is left of the other, and what is short-lived of both. Longer or shorter,
+// what is left over adds up.
+TEST(Activations, OfAPairTakeEachOthersPlace) {
+  BodyMemory layer, small;
+  layer.activations = 100, layer.logits = 10, layer.forward_transient = 7, layer.backward_transient = 30;
+  small.activations = 1, small.backward_transient = 2;
+  const std::vector<const BodyMemory*> three(3, &layer), one(1, &small);
+  EXPECT_EQ(pair_peak(three, three), 110 + 7 + 30);
+  EXPECT_EQ(pair_peak(three, one), 3 * 110 - 1 + 7);
+  EXPECT_EQ(pair_peak(one, three), 1 + 30);
+  EXPECT_EQ(pair_peak({}, three), 30);
+}
+
 TEST(Activations, OfALlamaLayer) {
   const double s = 4096, b = 2, h = 4096, kv = 1024, F = 14336, a = 32, t = 4;
   const auto model = load_model("llama-3.1-8b");
@@ -309,7 +356,7 @@ TEST(States, OfZeroThreeAndWhatTheEstimatorLeavesOut) {
   EXPECT_NEAR(states_of(terms), 18 * p.all.dense / 4, rounding);
   const auto framework = load_framework("fsdp");
   EXPECT_NEAR(bytes(terms, {MemoryTerm::buffers}),
-              framework.workspace.value + (2 * 2 + 2 + 4) * p.largest_body,
+              framework.workspaces.all(false).value + (2 * 2 + 2 + 4) * p.largest_body,
               512);
   EXPECT_NEAR(bytes(terms, {MemoryTerm::context}), framework.context.value, 512);
   EXPECT_NEAR(bytes(terms, {MemoryTerm::communicators}),
@@ -324,7 +371,8 @@ TEST(States, OfZeroThreeAndWhatTheEstimatorLeavesOut) {
 // the main gradients, Megatron-LM for the output layer's too; grouped GEMMs have four workspaces more. Experts are alike, so
 // that one stands for all; fully sharded frameworks have none of it.
 TEST(States, HavePlaceholdersOfTheGradientsThatGemmsAdd) {
-  const auto workspace = load_framework("megatron").workspace.value;
+  const auto workspaces = load_framework("megatron").workspaces;
+  const double workspace = workspaces.all(false).value;
   const double h = 4096, kv = 1024, F = 14336, V = 128256, layer_size = 2 * h * h + 2 * h * kv + 3 * h * F;
   const auto buffers = [](const ModelSpec& model, const std::string& text, std::int64_t rank) {
     return bytes(resident(model, text, rank, 4096), {MemoryTerm::buffers});
@@ -339,7 +387,54 @@ TEST(States, HavePlaceholdersOfTheGradientsThatGemmsAdd) {
               workspace + 2 * (2.0 * 2048 * 2048 + 2.0 * 2048 * 512 + 3.0 * 2048 * 8192 + V * 2048), 512);
   // Mixtral 8x7B: a router of 8, and one expert of the two on a rank.
   const double sparse = 2 * h * h + 2 * h * kv + 8 * h + 3 * h * F;
-  EXPECT_NEAR(buffers(load_model("mixtral-8x7b"), "dp=4 ep=4 gbs=4", 0), 5 * workspace + 2 * (sparse + 32000 * h), 512);
+  EXPECT_NEAR(buffers(load_model("mixtral-8x7b"), "dp=4 ep=4 gbs=4", 0),
+              workspaces.all(true).value + 2 * (sparse + 32000 * h), 512);
+}
+
+// The output layer's gathered input, [b, s, h] in 16 bits, stays on the rank that has the layer.
+TEST(States, HaveTheOutputLayersGatheredInput) {
+  const auto model = load_model("llama-3.1-8b");
+  const auto buffers = [&](const std::string& text, std::int64_t rank) {
+    return bytes(resident(model, text, rank, 4096), {MemoryTerm::buffers});
+  };
+  EXPECT_NEAR(buffers("tp=2 sp pp=2 gbs=2", 0) - buffers("tp=2 pp=2 gbs=2", 0), 0.0, 512);
+  EXPECT_NEAR(buffers("tp=2 sp pp=2 gbs=2", 1) - buffers("tp=2 pp=2 gbs=2", 1), 2.0 * 4096 * 4096, 512);
+}
+
+// Of micro-batches whose weight gradient waits, the output layer's input and the 16-bit gradient of its logits: as many as are
+// deferred, but for the last micro-batch of the step.
+TEST(States, HaveOperandsOfDeferredOutputGradients) {
+  const auto model = load_model("llama-3.1-8b");
+  auto framework = load_framework("megatron");
+  const auto buffers = [&](std::int64_t deferred, const std::string& text) {
+    framework.deferred_output_gradients = deferred;
+    const auto plan = plans::plan(text);
+    const auto work = step_work(model, plan, load_recipe("bf16"), framework, 4096, AttentionKernel::flash2);
+    return bytes(resident_memory(rank_parameters(work, plan.pp - 1), plan, work.recipe, framework), {MemoryTerm::buffers});
+  };
+  const double operands = 2.0 * 4096 * (4096 + 128256 / 2);
+  for (const auto& [limit, batch, kept] : {std::tuple{2, 8, 2}, {2, 2, 1}, {2, 1, 0}, {5, 8, 5}}) {
+    const auto text = "tp=2 pp=2 gbs=" + std::to_string(batch);
+    EXPECT_NEAR(buffers(limit, text) - buffers(0, text), kept * operands, 512) << text;
+  }
+}
+
+// DeepSpeed's ZeRO 1 and 2 copy a rank's share of 16-bit gradients into one fp32 tensor, 4 bytes a parameter over its ranks;
+// fp32 gradients need none, Megatron-LM makes none.
+TEST(States, HaveTheFlatCopyOfNarrowGradients) {
+  RankParameters p;
+  p.all.dense = p.gemm.dense = 1e9;
+  const auto buffers = [&](const char* framework, const char* recipe, const std::string& plan) {
+    return bytes(resident_memory(p, plans::plan(plan), load_recipe(recipe), load_framework(framework)), {MemoryTerm::buffers});
+  };
+  const auto flat = [&](const char* framework, const char* recipe, const std::string& zero, std::int64_t dp) {
+    const auto text = "dp=" + std::to_string(dp) + " gbs=" + std::to_string(dp) + " zero=";
+    return buffers(framework, recipe, text + zero) - buffers(framework, recipe, text + "0");
+  };
+  EXPECT_NEAR(flat("megatron-deepspeed", "fp16", "1", 1), 4e9, 512);
+  EXPECT_NEAR(flat("megatron-deepspeed", "fp16", "1", 4), 1e9, 512);
+  EXPECT_NEAR(flat("megatron-deepspeed", "bf16", "1", 1), 0.0, 512);
+  EXPECT_NEAR(flat("megatron", "fp16", "1", 1), 0.0, 512);
 }
 
 // Field case F42: communicators cost by their number; not by that of nodes.

@@ -116,6 +116,27 @@ TEST(MoeBlock, AllToAllsRunBesideTheSharedExpertWhereThePlanSaysSo) {
   }
 }
 
+// Without a gate what the router's weights multiply is kept as well; recompute of activations drops it.
+TEST(MoeBlock, WithoutAGateTheActivationIsKeptBeforeItsWeights) {
+  auto model = mixtral();
+  for (auto& layer : model.kinds) {
+    for (auto& block : layer.blocks) {
+      if (block.kind == "moe") block.shape.set("gated", 0);
+    }
+  }
+  const Setting setting(model, "dp=8 ep=8", 2048);
+  const auto one = body(model, "moe", setting.context);
+  const double activated = sixteen_bits * 2048 * k * F;
+  double kept = 0.0, dropped = 0.0;
+  for (const auto& tensor : one.saved) {
+    if (!tensor.name.str().starts_with("experts activation")) continue;
+    kept += tensor.bytes.value;
+    if ((tensor.dropped_by & modules::activation) != 0) dropped += tensor.bytes.value;
+  }
+  EXPECT_DOUBLE_EQ(kept, 3 * activated);  // input, output, output weighted
+  EXPECT_DOUBLE_EQ(dropped, 2 * activated);
+}
+
 // DeepSeek-V3, arXiv 2412.19437, section 3.3.3: tokens are dispatched in fp8 and combined in bf16.
 TEST(MoeBlock, TokensTravelInTheRecipesWidths) {
   const auto model = mixtral();

@@ -1,9 +1,7 @@
 // Memory that PyTorch's allocator counted in Megatron-LM runs (data/measured/memory.csv) against predictions. That counter
 // does not see context and communicators, and counts blocks without the gaps between them, so those terms are left out. Of
 // a pipeline, Megatron-LM logs the last rank. Experts are taken to be evenly loaded. Megatron-Core's native fusion of the
-// loss ("native") keeps the exponentials of the logits in fp32 as the unfused loss does, and is predicted as that: counting
-// the cast and the exponentials apart (10 bytes a logit in place of 6) was tried and puts the mean of the SimuMax slices at
-// 3.2 % and one of the DeepSeek-V3 rows at 16 %.
+// loss ("native") holds 10 bytes a logit (data/frameworks/megatron.json).
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,7 +27,7 @@ namespace {
 enum class AssumedGpus : std::uint8_t { no, yes };
 
 struct Row {
-  std::string id, group, model, gpu, attention, placeholders, plan, rank;
+  std::string id, group, model, gpu, attention, loss, placeholders, plan, rank;
   std::int64_t sequence = 0, gpus = 0;
   double allocated = 0.0, peak = 0.0;  // GiB; allocated 0 = not known
   AssumedGpus assumed_gpus = AssumedGpus::no;  // taken from the memory between steps
@@ -46,6 +44,7 @@ std::vector<Row> read_rows() {
   for (const auto& cell : published::rows_of("memory.csv", 14)) {
     Row row;
     row.id = cell[0], row.group = cell[1], row.model = cell[2], row.gpu = cell[4], row.attention = cell[6];
+    row.loss = cell[7];
     row.placeholders = cell[8], row.plan = cell[9], row.rank = cell[10];
     row.sequence = std::stoll(cell[3]), row.gpus = std::stoll(cell[5]);
     if (!cell[11].empty()) row.allocated = std::stod(cell[11]) / core::gibibyte;
@@ -88,6 +87,9 @@ Prediction predict(const Row& row) {
   setting.seq = row.sequence;
   setting.framework.layer_gradient_placeholders = row.placeholders == "none" ? 0.0 : 1.0;
   setting.framework.output_gradient_placeholders = row.placeholders == "all" ? 1.0 : 0.0;
+  if (row.loss == "native") {
+    setting.framework.losses[static_cast<std::size_t>(core::Loss::unfused)] = *setting.framework.native_loss;
+  }
   const auto plan = core::complete_plan(text, setting.model, row.gpus, text.plan.global_batch);
   EXPECT_EQ(core::why_not(setting.model, plan, row.gpus, row.sequence), std::nullopt) << row.id;
   const Bench bench(setting);
@@ -129,11 +131,12 @@ Errors errors_of(const std::string& group) {
   return e;
 }
 
-// The two rows of DeepSeek-V3 on GB200 have the same arguments and differ by 21 %.
+// The two rows of DeepSeek-V3 on GB200 have the same arguments and differ by 21 %: one is predicted within 3 %, the other is the
+// worst.
 TEST(PublishedMemory, MixtralAndDeepSeekProxiesOfMegatron) {
   const auto e = errors_of("proxy");
   EXPECT_EQ(e.rows, 8u);
-  EXPECT_LT(e.worst_peak, 0.15);
+  EXPECT_LT(e.worst_peak, 0.19);
   EXPECT_LT(e.worst_allocated, 0.10);
 }
 
@@ -152,26 +155,25 @@ TEST(PublishedMemory, SmallExpertModelOfMegatron) {
 }
 
 // With the experts' all-to-alls overlapped (--overlap-moe-expert-parallel-comm) a forward and a backward go layer by layer, and
-// what the one leaves takes the place of what the other frees. Predicted is that both are there from start to end: too much,
-// by the activations of one chunk. Without the overlap it would be 46.2 GiB.
+// what the one leaves takes the place of what the other frees.
 TEST(PublishedMemory, OverlappedPairsOfMegatronAreBoundedFromAbove) {
   const auto e = errors_of("pairs");
   EXPECT_EQ(e.rows, 1u);
-  EXPECT_LT(e.worst_peak, 0.25);
+  EXPECT_LT(e.worst_peak, 0.12);
   EXPECT_LT(e.worst_allocated, 0.10);
 }
 
 TEST(PublishedMemory, DenseSlicesOfSimuMax) {
   const auto e = errors_of("simumax");
   EXPECT_EQ(e.rows, 10u);
-  EXPECT_LT(e.mean_peak, 0.0175);
-  EXPECT_LT(e.worst_peak, 0.04);
+  EXPECT_LT(e.mean_peak, 0.002);
+  EXPECT_LT(e.worst_peak, 0.005);
 }
 
 TEST(PublishedMemory, ExpertSlicesOfSimuMax) {
   const auto e = errors_of("simumax_moe");
   EXPECT_EQ(e.rows, 2u);
-  EXPECT_LT(e.worst_peak, 0.02);
+  EXPECT_LT(e.worst_peak, 0.01);
 }
 
 // A number of GPUs that no source states was taken from the memory between steps. All that it changes is the share of the

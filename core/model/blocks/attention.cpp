@@ -116,10 +116,15 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   const double scores = unfused_scores(s.core, context);
   const double exchanged = exchange_buffers(s.core, context, Direction::forward);
   const double exchanged_backward = exchange_buffers(s.core, context, Direction::backward);
-  body.forward_transient = std::max(body.forward_transient, Bytes{whole + scores + exchanged});
+  body.forward_transient = Bytes{whole + scores + exchanged};
+  // The gradient of the residual stream all along; that of attention's output gathered, or with its scores, or those of
+  // queries, keys and values; of the input, beside the gathered one, when what attention saved is gone.
+  const double gathered = context.sp ? whole : 0.0;
+  const double output = a * tokens * static_cast<double>(s.q), inputs = a * tokens * static_cast<double>(s.in());
+  const double core = output + std::max(gathered, 2.0 * scores + exchanged_backward + inputs);
+  const double entering = whole + gathered - output;
   body.backward_transient =
-      std::max(body.backward_transient, Bytes{2.0 * scores + exchanged_backward + a * tokens * static_cast<double>(s.in()) +
-                                              (context.tp > 1 ? 2.0 : 1.0) * whole});
+      Bytes{std::max(core, entering) + a * context.tokens_between_blocks() * static_cast<double>(model.hidden)};
 }
 
 // Scores and weighted values, 2 heads head_dim each for a key that a query meets: of its window, of its chunk (whole, or

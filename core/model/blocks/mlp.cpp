@@ -41,6 +41,18 @@ void write_forward(BodyWriter& writer, const BodyContext& context, const Shape& 
   leave_tensor_region(writer, context, whole, modules::mlp);
 }
 
+// Beyond what is saved, at the most of three points: the gradient of the down projection's input, with the gathered one of its
+// output; of the activation's inputs with that of its output, when the saved output is gone; of the block's input beside the
+// gathered input, when the activation's inputs are gone too. The gradient of the residual stream is not among them.
+double backward_transient(const BodyContext& context, const Shape& s, double whole) {
+  const double a = context.recipe->activation_bytes, g = context.recipe->gemm_input_bytes;
+  const double gathered = context.sp ? whole : 0.0;
+  const double down = a * s.elements + gathered;
+  const double activation = a * s.elements * (s.ups + 1.0) - g * s.elements;
+  const double up = whole + gathered - g * s.elements;
+  return std::max({down, activation, up});
+}
+
 void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {
   BodyWriter writer(body, context);
   const auto s = shape_of(block, model, context);
@@ -61,9 +73,8 @@ void lower(const Block& block, const ModelSpec& model, const BodyContext& contex
   writer.save(s.ups > 1.0 ? "gate and up" : "activation input", a * s.elements * s.ups, modules::mlp);
   writer.save_gemm_input("activation output", g * s.elements, modules::activation | modules::mlp);
   if (context.dropout_hidden) writer.save("mlp dropout mask", between);
-  body.forward_transient = std::max(body.forward_transient, Bytes{whole});
-  body.backward_transient = std::max(
-      body.backward_transient, Bytes{a * s.elements * (s.ups + 1.0) + (context.tp > 1 ? 2.0 : 1.0) * whole});
+  body.forward_transient = Bytes{whole};
+  body.backward_transient = Bytes{backward_transient(context, s, whole) + a * between};
 }
 
 double flops_per_token(const Block& block, const ModelSpec& model, const Span&) { return weight_flops(block, model); }

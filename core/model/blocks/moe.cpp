@@ -9,8 +9,9 @@
 //   capacity c   T top_k etp c, since each expert's share is padded to its capacity
 // The router's weights multiply the activation of the copies (as Megatron-LM does), so that no output of an expert is kept.
 // Saves: the input, the router's scores in fp32 and its choice (1 byte) for each expert, each copy's weight (fp32); of the
-// copies the input, the activation's input and its output; the same of the shared experts. Recompute of moe keeps only the
-// input and repeats everything, its all-to-alls included; recompute of activation drops the activation's output.
+// copies the input, the activation's input and its output, without a gate before it is weighted too; the same of the shared
+// experts. Recompute of moe keeps only the input and repeats everything, its all-to-alls included; recompute of activation
+// drops the activation's output.
 #include <algorithm>
 
 #include "core/model/block_kind.h"
@@ -188,6 +189,11 @@ void save(BodyWriter& writer, const BodyContext& context, const Shape& s) {
   writer.save_gemm_input("experts input", s.g * s.rows * s.h, modules::moe);
   writer.save(s.ups > 1.0 ? "experts gate and up" : "experts activation input", s.kept * s.activated() * s.ups,
               modules::moe);
+  // Gated, one kernel weights the activation's output; without a gate a product of its own needs it for backward (Megatron-LM,
+  // transformer/mlp.py and moe/experts.py: only gated activations are fused with the weights).
+  if (s.ups == 1.0) {
+    writer.save("experts activation before its weights", s.a * s.activated(), modules::activation | modules::moe);
+  }
   writer.save_gemm_input("experts activation output", s.g * s.activated(), modules::activation | modules::moe);
   if (s.shared > 0) {
     const double elements = shared_elements(s, context);

@@ -51,6 +51,14 @@ void reduce_gradient(BodyWriter& writer, const BodyContext& context, double whol
   }
 }
 
+// Bytes of the gathered input while its GEMMs run; 0 where its memory is kept all through the step.
+double gathered_input(const Output& o, const BodyContext& context, Body& body) {
+  if (!context.sp) return 0.0;
+  if (!context.keeps_output_gather) return o.whole;
+  body.gather_buffer = Bytes{o.whole};
+  return 0.0;
+}
+
 // Unfused and fused: all logits at once.
 void lower_whole(const Output& o, const BodyContext& context, Body& body) {
   BodyWriter writer(body, context);
@@ -67,10 +75,16 @@ void lower_whole(const Output& o, const BodyContext& context, Body& body) {
   reduce_gradient(writer, context, o.whole, true);
   writer.linear_weight_gradient(o.linear);
 
-  writer.save_gemm_input("output input", context.recipe->activation_bytes * context.tokens_between_blocks() * o.h);
+  const double input = context.recipe->activation_bytes * context.tokens_between_blocks() * o.h;
+  writer.save_gemm_input("output input", input);
   writer.save("logits", loss.saved * o.logits);
-  body.forward_transient = std::max(body.forward_transient, Bytes{loss.transient * o.logits});
-  body.backward_transient = std::max(body.backward_transient, Bytes{loss.transient * o.logits + o.whole});
+  body.output_operands = Bytes{input + context.recipe->activation_bytes * o.logits};
+  const double gathered = gathered_input(o, context, body);
+  const double transient = loss.transient * o.logits;
+  // The gradient of the logits in the activations' format has taken the place of what was kept when the input's is made.
+  const double gradients = (context.recipe->activation_bytes - loss.saved) * o.logits + o.whole;
+  body.forward_transient = Bytes{transient + gathered};
+  body.backward_transient = Bytes{std::max(transient, gradients + gathered)};
 }
 
 // Tokens of a chunk: those given, or such that the logits of one are as large as the input.
@@ -112,7 +126,7 @@ void lower_gradients(const Output& o, const BodyContext& context, Body& body) {
   const double logits = context.logits.transient * static_cast<double>(chunk) * o.vocab;
   writer.save("output input gradient", o.whole);
   writer.save("output weight gradient", a * weight);
-  body.forward_transient = std::max(body.forward_transient, Bytes{logits});
+  body.forward_transient = Bytes{logits + gathered_input(o, context, body)};
 }
 
 // Logits again in the backward pass.
@@ -144,8 +158,9 @@ void lower_recompute(const Output& o, const BodyContext& context, Body& body) {
   const double logits = context.logits.transient * static_cast<double>(chunk) * o.vocab;
   writer.save_gemm_input("output input", context.recipe->activation_bytes * context.tokens_between_blocks() * o.h);
   writer.save("loss statistics", 4.0 * o.tokens);
-  body.forward_transient = std::max(body.forward_transient, Bytes{logits});
-  body.backward_transient = std::max(body.backward_transient, Bytes{logits + o.whole});
+  const double gathered = gathered_input(o, context, body);
+  body.forward_transient = Bytes{logits + gathered};
+  body.backward_transient = Bytes{logits + o.whole + gathered};
 }
 
 void lower(const Block& block, const ModelSpec& model, const BodyContext& context, Body& body) {

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/measured/table.h"
 #include "simulator/check/plan_of.h"
+#include "simulator/check/software.h"
 
 namespace simulator {
 namespace {
@@ -88,7 +89,7 @@ TEST(Translate, WritesThePlanOfEachSource) {
       {"simumax_b200_deepseekv3_l4_tp1_ep4_pp2_dp4_mbc32_cef",
        "tp=1 cp=1 pp=2 ep=4 etp=1 dp=4 zero=1 mb=1 gbs=128 schedule=1f1b recompute=none "
        "layers=even overlap=none offload=none "
-       "recipe=bf16"},
+       "recipe=bf16 loss=fused"},
       {"bs_a100_195b_h12288_l106_a64_n384_dp8tp4pp12_mbs2_gbs2048_z1_r2",
        "tp=4 cp=1 pp=12 ep=1 etp=1 dp=8 zero=1 mb=2 gbs=2048 schedule=1f1b recompute=full "
        "layers=slots overlap=none offload=none "
@@ -111,6 +112,46 @@ TEST(Translate, WritesThePlanOfEachSource) {
        "recipe=bf16"},
   };
   for (const auto& [id, text] : plans) EXPECT_EQ(plan_text(id), text) << id;
+}
+
+// Tables give SimuMax's runs the default of the argument; the source says of "_cef" that it is Transformer Engine's loss.
+TEST(Translate, TakesTheLossThatSimuMaxRan) {
+  auto run = run_named("simumax_b200_deepseekv3_l4_tp1_ep4_pp2_dp4_mbc32_cef");
+  run.cross_entropy_fusion = "native";
+  const auto t = translate(run);
+  EXPECT_EQ(t.plan.loss, core::Loss::fused);
+  EXPECT_TRUE(says(t.notes.assumed, "_cef"));
+  run.id = "other";
+  EXPECT_EQ(translate(run).plan.loss, core::Loss::unfused);
+}
+
+// What the model_config.yaml of Megatron-LM's tests have and no column says: nearly all sum gradients apart, which leaves
+// nothing in their place, and give each of two cuBLAS handles 32 MiB, on A100 as well.
+TEST(Translate, TakesWhatMegatronsTestsAskFor) {
+  constexpr double MiB = 1024.0 * 1024.0;
+  const auto gpu = core::load_gpu("a100-sxm-80");
+  const auto of = [&](const std::string& test, const std::string& loss = "none", const std::string& date = "2026-08-19") {
+    core::MeasuredRun run;
+    run.id = "m", run.test_case = test, run.cross_entropy_fusion = loss, run.release = "main " + date;
+    Notes notes;
+    return framework_of(run, "megatron", gpu, notes);
+  };
+  const auto usual = of("gpt/gpt3_mcore_te_tp2_pp2");
+  EXPECT_TRUE(usual.sums_gradients_apart);
+  EXPECT_EQ(usual.layer_gradient_placeholders, 0.0);
+  EXPECT_EQ(usual.workspaces.all(true).value, (2 * 32 + 5 * 4) * MiB);
+  EXPECT_EQ(of("gpt/gpt3_mcore_te_tp2_pp2_cp2_nondeterministic").workspaces.all(false).value, (2 * 8.125 + 4) * MiB);
+  EXPECT_EQ(of("moe/gpt3_mcore_tp2_pp2_ep2_etp2_te_4experts2parallel").workspaces.all(true).value, (2 * 32 + 4) * MiB);
+  const auto deferring = of("gpt/gpt3_mcore_te_tp2_pp2_resume_torch_dist_defer_embedding_wgrad_compute");
+  EXPECT_EQ(deferring.deferred_output_gradients, 2);
+  EXPECT_FALSE(deferring.sums_gradients_apart);
+  EXPECT_EQ(deferring.layer_gradient_placeholders, 1.0);
+  const auto peak = [](const core::Framework& f) {
+    return f.loss(core::Loss::unfused).saved + f.loss(core::Loss::unfused).transient;
+  };
+  EXPECT_EQ(peak(usual), 6.0);
+  EXPECT_EQ(peak(of("gpt/gpt3_mcore_te_tp2_pp2_cross_entropy_loss_fusion", "native")), 10.0);
+  EXPECT_EQ(peak(of("gpt/gpt3_mcore_te_tp2_pp2_cross_entropy_loss_fusion", "native", "2025-10-21")), 14.0);
 }
 
 // Parameters as the sources state them, within their rounding; of DeepSeek-V3 without its module of
