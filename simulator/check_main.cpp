@@ -21,7 +21,7 @@ struct Options {
   std::vector<std::string> files;
   core::MegatronMachine machine;
   std::string format = "table", output, max_error, max_row_error, max_memory_error, baseline,
-              reason, time_tolerance, memory_tolerance;
+              reason, time_tolerance, memory_tolerance, summary_tolerance;
   bool update = false, quiet = false, reproducible = false;
 };
 
@@ -36,14 +36,17 @@ void check_together(const Options& options) {
     throw core::InputError("--update: --reason is missing, expected why the baseline changes");
   if (!options.update && !options.reason.empty())
     throw core::InputError("--reason: does nothing without --update");
-  const bool tolerances = !options.time_tolerance.empty() || !options.memory_tolerance.empty();
+  const bool tolerances = !options.time_tolerance.empty() || !options.memory_tolerance.empty() ||
+                          !options.summary_tolerance.empty();
   if (tolerances && options.baseline.empty())
-    throw core::InputError("--time-tolerance, --memory-tolerance: do nothing without --baseline");
+    throw core::InputError(
+        "--time-tolerance, --memory-tolerance, --summary-tolerance: do nothing without --baseline");
 }
 
 simulator::Tolerances tolerances_of(const Options& options, simulator::Tolerances otherwise) {
   return {share(options.time_tolerance, "--time-tolerance").value_or(otherwise.time),
-          share(options.memory_tolerance, "--memory-tolerance").value_or(otherwise.memory)};
+          share(options.memory_tolerance, "--memory-tolerance").value_or(otherwise.memory),
+          share(options.summary_tolerance, "--summary-tolerance").value_or(otherwise.summary)};
 }
 
 void hold_to_baseline(const Options& options, simulator::CheckReport& report) {
@@ -139,6 +142,9 @@ int check_main(int argc, char** argv) {
   app.add_option("--memory-tolerance",
                  options.memory_tolerance,
                  "how much worse a memory error may get; default the baseline's");
+  app.add_option("--summary-tolerance",
+                 options.summary_tolerance,
+                 "how much worse a source's median and mean may get; default the baseline's");
   app.add_option("--format", options.format, "table, json, csv, markdown or junit")
       ->check(CLI::IsMember({"table", "json", "csv", "markdown", "junit"}));
   app.add_option("--output", options.output, "file for the result");
