@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include <utility>
 #include "fitting/least_squares.h"
 #include "planner/parallel.h"
 
@@ -35,21 +36,25 @@ class Fitting {
   Evaluation evaluate(const Point& x, Derivatives derivatives, const std::vector<bool>& in) const {
     Evaluation result;
     result.residuals.assign(rows_.size(), 0.0);
-    const auto base = observed_.at(x);
-    parallel_for(rows_.size(), [&](std::size_t i) {
-      if (in[i]) result.residuals[i] = base(i);
-    });
-    if (derivatives == Derivatives::no) return result;
-    result.jacobian.assign(rows_.size() * n_, 0.0);
-    for (std::size_t j = 0; j < n_; ++j) {
-      auto moved = x;
-      moved[j] += step;
-      const auto there = observed_.at(moved);
-      parallel_for(rows_.size(), [&](std::size_t i) {
-        if (!in[i] || !observed_.reaches(j, i)) return;
-        result.jacobian[i * n_ + j] = (there(i) - result.residuals[i]) / step;
-      });
+    const bool moves = derivatives == Derivatives::yes;
+    if (moves) result.jacobian.assign(rows_.size() * n_, 0.0);
+    std::vector<Point> points = {x};  // then x with one parameter moved
+    for (std::size_t j = 0; moves && j < n_; ++j) {
+      points.push_back(x);
+      points.back()[j] += step;
     }
+    const auto at = observed_.at(points);
+    parallel_for(rows_.size(), [&](std::size_t i) {
+      if (!in[i]) return;
+      std::vector<std::size_t> which = {0};
+      for (std::size_t j = 0; moves && j < n_; ++j) {
+        if (observed_.reaches(j, i)) which.push_back(j + 1);
+      }
+      const auto residuals = at(i, which);
+      result.residuals[i] = residuals.front();
+      for (std::size_t k = 1; k < which.size(); ++k)
+        result.jacobian[i * n_ + which[k] - 1] = (residuals[k] - residuals.front()) / step;
+    });
     return result;
   }
 
@@ -69,6 +74,7 @@ class Fitting {
     p.huber = spec_.huber;
     return p;
   }
+    p.tolerance = observed_.tolerance;
 
   // Fits all rows that are not held back. `known` is their evaluation at `start`.
   fitting::Fit fit(const Point& start, const Evaluation& known) const {
