@@ -15,26 +15,6 @@ namespace planner {
 
 namespace {
 
-std::optional<CalibrationRow> row_of(const core::MeasuredRun& run) {
-  if (!run.simulatable || run.out_of_memory) return std::nullopt;
-  try {
-    CalibrationRow row;
-    row.id = run.id;
-    row.source = calibration_source(run);
-    row.run = simulator::translate(run);
-    const auto& setting = row.run.setting;
-    const auto measured = simulator::measurement_of(run, setting.model, row.run.plan, setting.seq);
-    if (!measured.step_time_s || !(*measured.step_time_s > 0.0)) return std::nullopt;
-    row.measured_s = *measured.step_time_s;
-    const simulator::Bench bench(setting);
-    if (simulator::why_not_offload(setting, bench, row.run.plan)) return std::nullopt;
-    return row;
-  } catch (const core::InputError&) {
-    return std::nullopt;  // `simulate check` says why
-  }
-}
-
-// Rows that say the same are repeats of one configuration.
 std::string configuration(const CalibrationRow& row) {
   const auto& s = row.run.setting;
   return fmt::format("{}|{}|{}|{}|{}|{}|{}",
@@ -47,13 +27,33 @@ std::string configuration(const CalibrationRow& row) {
                      core::to_text(row.run.plan));
 }
 
+std::optional<CalibrationRow> row_of(const core::MeasuredRun& run) {
+  if (!run.simulatable || run.out_of_memory) return std::nullopt;
+  try {
+    CalibrationRow row;
+    row.id = run.id;
+    row.source = calibration_source(run);
+    row.run = simulator::translate(run);
+    const auto& setting = row.run.setting;
+    const auto measured = simulator::measurement_of(run, setting.model, row.run.plan, setting.seq);
+    if (!measured.step_time_s || !(*measured.step_time_s > 0.0)) return std::nullopt;
+    row.measured_s = *measured.step_time_s;
+    row.configuration = configuration(row);
+    const simulator::Bench bench(setting);
+    if (simulator::why_not_offload(setting, bench, row.run.plan)) return std::nullopt;
+    return row;
+  } catch (const core::InputError&) {
+    return std::nullopt;  // `simulate check` says why
+  }
+}
+
 void weigh(std::vector<CalibrationRow>& rows, const CalibrationSpec& spec) {
   std::map<std::string, std::map<std::string, int>> repeats;  // by source, by configuration
-  for (const auto& row : rows) ++repeats[row.source][configuration(row)];
+  for (const auto& row : rows) ++repeats[row.source][row.configuration];
   for (auto& row : rows) {
     const auto& of_source = repeats.at(row.source);
     const auto factor = spec.source_weights.find(row.source);
-    row.weight = weight_of_each(of_source.size(), spec.source_most) / of_source.at(configuration(row));
+    row.weight = weight_of_each(of_source.size(), spec.source_most) / of_source.at(row.configuration);
     if (factor != spec.source_weights.end()) row.weight *= factor->second;
   }
 }
