@@ -8,9 +8,11 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "core/io/gnuplot.h"
 #include "simulator/check/baseline.h"
 #include "simulator/check/bounds.h"
 #include "simulator/check/input.h"
+#include "simulator/check/plot.h"
 #include "simulator/check/report.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
@@ -21,7 +23,7 @@ struct Options {
   std::vector<std::string> files;
   core::MegatronMachine machine;
   std::string format = "table", output, max_error, max_row_error, max_memory_error, baseline,
-              reason, time_tolerance, memory_tolerance, summary_tolerance;
+              reason, time_tolerance, memory_tolerance, summary_tolerance, plot;
   bool update = false, quiet = false, reproducible = false;
 };
 
@@ -77,6 +79,7 @@ int run(const Options& options) {
   const simulator::Bounds bounds{share(options.max_error, "--max-error"),
                                  share(options.max_row_error, "--max-row-error"),
                                  share(options.max_memory_error, "--max-memory-error")};
+  if (!options.plot.empty()) core::gnuplot_terminal(options.plot, "--plot");  // before all rows are run
   const auto start = std::chrono::steady_clock::now();
   std::vector<core::MeasuredTable> tables;
   for (const auto& file : options.files)
@@ -99,6 +102,7 @@ int run(const Options& options) {
     report.remarks.push_back(
         fmt::format("{} rows with very many cells were simulated at cell grain", coarse));
   if (!options.baseline.empty()) hold_to_baseline(options, report);
+  if (!options.plot.empty()) simulator::plot_check(report.rows, options.plot);
   if (!options.reproducible)
     report.elapsed_s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -147,6 +151,9 @@ int check_main(int argc, char** argv) {
                  "how much worse a source's median and mean may get; default the baseline's");
   app.add_option("--format", options.format, "table, json, csv, markdown or junit")
       ->check(CLI::IsMember({"table", "json", "csv", "markdown", "junit"}));
+  app.add_option("--plot",
+                 options.plot,
+                 "draw predicted against measured step times: a file .svg, .png, .pdf, or .gp for gnuplot's script");
   app.add_option("--output", options.output, "file for the result");
   app.add_flag("--reproducible", options.reproducible, "leave out how long it took");
   app.add_flag("--quiet", options.quiet, "failures in the report alone");

@@ -1,12 +1,15 @@
 // `simulate check` against its contract on the command line (CLI.md): exit statuses, streams, keys,
 // baselines.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
-#include <sstream>
+#include <map>
 #include <string>
 
 #include "core/io/document.h"
+#include "tests/programs/data_copy.h"
 #include "tests/programs/run_program.h"
 
 namespace {
@@ -25,13 +28,6 @@ std::string table_of(const std::string& source) {
     if (line.starts_with(source)) out << line << '\n';
   }
   return file;
-}
-
-std::string text_of(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 TEST(Check, WritesTheKeysOfTheContract) {
@@ -118,6 +114,42 @@ TEST(Check, HoldsToABaselineThatItWrote) {
   EXPECT_EQ(worse.status, 1);
   EXPECT_NE(worse.err.find("in the baseline"), std::string::npos) << worse.err;
   EXPECT_EQ(run_program(line + " --time-tolerance 90%").status, 0);
+}
+
+// The script of gnuplot has a point for each row, measured then predicted.
+TEST(Check, KeepsTheScriptOfAPlotWithItsData) {
+  const auto script = testing::TempDir() + "/korth22.gp", table = table_of("korth22");
+  const auto answer = run_program("simulate check " + table + " --format json --plot " + script);
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  const auto text = text_of(script);
+  EXPECT_NE(text.find("set logscale xy"), std::string::npos);
+  EXPECT_NE(text.find("title 'korth22 (6)'"), std::string::npos) << text;
+  const auto report = core::Document::parse_json(answer.out, "stdout");
+  for (const auto& row : report.at("rows").as_list()) {
+    const auto point = fmt::format("\n{:.6g} {:.6g}\n",
+                                   row.at("measured_step_time_s").as_real(),
+                                   row.at("predicted_step_time_s").as_real());
+    EXPECT_NE(text.find(point), std::string::npos) << point;
+  }
+}
+
+TEST(Check, DrawsPlots) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "there is no gnuplot here";
+  const std::map<std::string, std::string> begins = {
+      {".svg", "<?xml"}, {".png", "\x89PNG"}, {".pdf", "%PDF"}};
+  for (const auto& [suffix, begin] : begins) {
+    const auto picture = testing::TempDir() + "/korth22" + suffix;
+    const auto answer = run_program("simulate check " + table_of("korth22") + " --plot " + picture);
+    ASSERT_EQ(answer.status, 0) << answer.err;
+    EXPECT_TRUE(text_of(picture).starts_with(begin)) << suffix;
+  }
+}
+
+TEST(Check, RefusesPlotsThatItCannotDraw) {
+  const auto line = "simulate check " + table_of("korth22") + " --plot ", folder = testing::TempDir();
+  expect_refused(line + folder + "/a.jpg", {"--plot", "a.jpg", ".svg, .png, .pdf or .gp"});
+  expect_refused(line + folder + "/none/a.gp", {"--plot", "none/a.gp", "cannot be written"});
+  expect_refused(line + folder + "/a.svg", {"--plot", "no gnuplot here", "gnuplot-nox"}, "PATH=" + folder);
 }
 
 TEST(Check, TakesALogOfMegatronWithItsGpu) {
