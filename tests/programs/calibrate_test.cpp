@@ -61,8 +61,7 @@ TEST(Calibrate, SaysParametersBesideRows) {
 }
 
 TEST(Calibrate, RefusesBadInputInOneLine) {
-  const auto folder = fs::path(testing::TempDir()) / "calibrate_bad";
-  fs::remove_all(folder);
+  const auto folder = own_folder() / "calibrate_bad";
   fs::create_directories(folder);
   std::ofstream(folder / "scan.csv") << "gpu,pass,batch,sequence,heads,head_size,time_ms,source\n"
                                         "h200-sxm,forward,1,8192,64,128,soon,x\n";

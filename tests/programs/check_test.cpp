@@ -19,7 +19,7 @@ const std::string shipped = FORETRAIN_SOURCE_DIR "/data/measured/runs.csv";
 // The header and the rows of one source of the shipped table.
 std::string table_of(const std::string& source) {
   std::ifstream in(shipped);
-  const auto file = testing::TempDir() + "/" + source + ".csv";
+  const auto file = own_folder().string() + "/" + source + ".csv";
   std::ofstream out(file);
   std::string line;
   std::getline(in, line);
@@ -99,7 +99,7 @@ TEST(Check, FailsOverABoundAndSaysWhere) {
 }
 
 TEST(Check, HoldsToABaselineThatItWrote) {
-  const auto table = table_of("korth22"), baseline = testing::TempDir() + "/korth22.json";
+  const auto table = table_of("korth22"), baseline = own_folder().string() + "/korth22.json";
   const auto line = "simulate check " + table + " --baseline " + baseline;
   EXPECT_EQ(run_program(line + " --update --reason first").status, 0);
   EXPECT_EQ(run_program(line).status, 0);
@@ -118,7 +118,7 @@ TEST(Check, HoldsToABaselineThatItWrote) {
 
 // The script of gnuplot has a point for each row, measured then predicted.
 TEST(Check, KeepsTheScriptOfAPlotWithItsData) {
-  const auto script = testing::TempDir() + "/korth22.gp", table = table_of("korth22");
+  const auto script = own_folder().string() + "/korth22.gp", table = table_of("korth22");
   const auto answer = run_program("simulate check " + table + " --format json --plot " + script);
   ASSERT_EQ(answer.status, 0) << answer.err;
   const auto text = text_of(script);
@@ -138,7 +138,7 @@ TEST(Check, DrawsPlots) {
   const std::map<std::string, std::string> begins = {
       {".svg", "<?xml"}, {".png", "\x89PNG"}, {".pdf", "%PDF"}};
   for (const auto& [suffix, begin] : begins) {
-    const auto picture = testing::TempDir() + "/korth22" + suffix;
+    const auto picture = own_folder().string() + "/korth22" + suffix;
     const auto answer = run_program("simulate check " + table_of("korth22") + " --plot " + picture);
     ASSERT_EQ(answer.status, 0) << answer.err;
     EXPECT_TRUE(text_of(picture).starts_with(begin)) << suffix;
@@ -146,14 +146,14 @@ TEST(Check, DrawsPlots) {
 }
 
 TEST(Check, RefusesPlotsThatItCannotDraw) {
-  const auto line = "simulate check " + table_of("korth22") + " --plot ", folder = testing::TempDir();
+  const auto line = "simulate check " + table_of("korth22") + " --plot ", folder = own_folder().string();
   expect_refused(line + folder + "/a.jpg", {"--plot", "a.jpg", ".svg, .png, .pdf or .gp"});
   expect_refused(line + folder + "/none/a.gp", {"--plot", "none/a.gp", "cannot be written"});
   expect_refused(line + folder + "/a.svg", {"--plot", "no gnuplot here", "gnuplot-nox"}, "PATH=" + folder);
 }
 
 TEST(Check, TakesALogOfMegatronWithItsGpu) {
-  const auto log = testing::TempDir() + "/run.log";
+  const auto log = own_folder().string() + "/run.log";
   std::ofstream(log)
       << "  num_layers ........ 24\n  hidden_size ........ 1024\n  num_attention_heads ........ "
          "16\n"
@@ -174,7 +174,7 @@ TEST(Check, TakesALogOfMegatronWithItsGpu) {
 }
 
 TEST(Check, RefusesWhatItCannotRead) {
-  const auto bad = testing::TempDir() + "/bad.csv";
+  const auto bad = own_folder().string() + "/bad.csv";
   std::ofstream(bad) << "id,gpu\nx,y\n";
   expect_refused("simulate check " + bad, {"bad.csv", "line 1", "missing column"});
   expect_refused("simulate check nowhere.csv", {"nowhere.csv", "cannot be opened"});
@@ -185,7 +185,7 @@ TEST(Check, RefusesWhatItCannotRead) {
                  {"--max-eror", "did you mean --max-error?"});
   expect_refused("simulate check " + table + " --update", {"--update", "--baseline"});
   expect_refused(
-      "simulate check " + table + " --update --baseline " + testing::TempDir() + "/b.json",
+      "simulate check " + table + " --update --baseline " + own_folder().string() + "/b.json",
       {"--reason"});
   expect_refused("simulate check " + table + " --time-tolerance 1%", {"--baseline"});
 }

@@ -1,15 +1,34 @@
 #include "tests/programs/data_copy.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace fs = std::filesystem;
 
+namespace {
+
+struct OwnFolder {
+  fs::path path = fs::path(testing::TempDir()) / ("foretrain-test-" + std::to_string(::getpid()));
+  OwnFolder() { fs::create_directories(path); }
+  ~OwnFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
+const fs::path& own_folder() {
+  static const OwnFolder folder;
+  return folder.path;
+}
+
 fs::path copy_of_data(const std::string& name) {
-  const auto copy = fs::path(testing::TempDir()) / name;
-  fs::remove_all(copy);
+  const auto copy = own_folder() / name;
   fs::copy(FORETRAIN_SOURCE_DIR "/data", copy, fs::copy_options::recursive);
   return copy;
 }
