@@ -166,7 +166,7 @@ Fit fit(const LeastSquares& problem) {
   solver.max_num_iterations = 200;  // models with kinks, as of tiles and waves, take small steps
   solver.initial_trust_region_radius =
       1e8;  // the first step is Gauss-Newton's: models are nearly linear
-  solver.function_tolerance = 1e-7;
+  solver.function_tolerance = problem.tolerance;
   solver.parameter_tolerance = 1e-6;
   solver.logging_type = ceres::SILENT;
   ceres::Solver::Summary summary;

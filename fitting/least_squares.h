@@ -26,6 +26,7 @@ struct LeastSquares {
   std::vector<double> prior, prior_sigma;  // of each parameter
   std::vector<double> weights;             // of each residual, not negative
   double noise = 1.0, huber = 1.0;         // in units of the residuals
+  double tolerance = 1e-7;                 // relative change of the sum at which it stops
   // Called from one thread, with the same x for residuals and derivatives.
   std::function<Evaluation(const std::vector<double>& x, Derivatives derivatives)> evaluate;
 };

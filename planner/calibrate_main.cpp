@@ -12,6 +12,7 @@
 #include "core/io/data_dir.h"
 #include "planner/calibrate/calibrate_kernels.h"
 #include "planner/calibrate/report.h"
+#include "planner/calibrate/sensitivity.h"
 #include "planner/calibrate/write.h"
 #include "planner/intervals_main.h"
 #include "planner/parallel.h"
@@ -25,7 +26,7 @@ struct Options {
   std::vector<std::string> files;
   std::string parameters, from, leave_out, format = "table", output;
   int threads = 0;
-  bool leave_one_out = false, write = false, quiet = false, intervals = false;
+  bool leave_one_out = false, write = false, sensitivity = false, quiet = false, intervals = false;
 
   // What is written says how well it holds on sources that it was not fitted to.
   planner::LeaveOneOut leaves() const {
@@ -49,6 +50,34 @@ void write(const planner::DataTexts& texts, const Options& options) {
   for (const auto& text : texts.changed()) {
     if (!options.quiet) fmt::print(stderr, "simulate: calibrate: wrote {}\n", text.file);
   }
+}
+
+// What a change of a tenth does: more than a figure's source leaves open, less than what would make kernels choose otherwise.
+constexpr double sensitivity_factor = 1.1;
+
+// Of all figures that either stage of calibration declares.
+int show_sensitivity(const Options& options) {
+  if (options.files.empty()) throw core::InputError("--sensitivity: expected tables of measured runs");
+  if (options.write || options.leave_one_out || !options.from.empty() || !options.leave_out.empty())
+    throw core::InputError("--sensitivity: fits nothing, so without --write, --leave-one-out, --leave-out and --from");
+  std::vector<planner::CalibrationSpec> specs = {
+      planner::read_calibration(specification(options, "parameters.json"))};
+  for (auto& fit : planner::read_kernel_fits(core::data_dir() / "calibration" / "kernels.json"))
+    specs.push_back(std::move(fit.spec));
+  std::vector<core::MeasuredTable> tables;
+  for (const auto& file : options.files) tables.push_back(simulator::read_measured_input(file, {}));
+  const auto rows = planner::calibration_rows(tables, specs.front());
+  if (rows.rows.empty()) throw core::InputError("--sensitivity: no row of the tables can be predicted");
+  std::vector<planner::Sensitivity> found;
+  planner::on_threads(options.threads, [&] {
+    found = planner::sensitivities(planner::declared_figures(specs), rows, sensitivity_factor);
+  });
+  simulator::deliver(
+      options.format == "json"
+          ? planner::sensitivities_json(found, rows.rows.size(), sensitivity_factor)
+          : planner::sensitivities_table(found, rows.rows.size(), sensitivity_factor),
+      options.output);
+  return 0;
 }
 
 int fit_runs(const Options& options) {
@@ -120,6 +149,9 @@ int calibrate_main(int argc, char** argv) {
   app.add_flag("--intervals",
                options.intervals,
                "instead of fitting: how far runs lie from their predictions now; with --write into data/uncertainty.json");
+  app.add_flag("--sensitivity",
+               options.sensitivity,
+               "fit nothing; say how far the runs' step times follow a tenth more of each declared figure");
   app.add_option("--threads", options.threads, "default: all cores")->check(CLI::Range(1, 1024));
   app.add_option("--format", options.format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
@@ -130,5 +162,6 @@ int calibrate_main(int argc, char** argv) {
     if (options.files.empty()) throw core::InputError("--intervals: expected tables of measured runs");
     return intervals_main({options.files, options.format, options.output, options.write, options.quiet});
   }
+  if (options.sensitivity) return show_sensitivity(options);
   return options.files.empty() ? fit_kernels(options) : fit_runs(options);
 }

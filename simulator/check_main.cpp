@@ -8,9 +8,11 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "core/io/gnuplot.h"
 #include "simulator/check/baseline.h"
 #include "simulator/check/bounds.h"
 #include "simulator/check/input.h"
+#include "simulator/check/plot.h"
 #include "simulator/check/report.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
@@ -21,7 +23,7 @@ struct Options {
   std::vector<std::string> files;
   core::MegatronMachine machine;
   std::string format = "table", output, max_error, max_row_error, max_memory_error, baseline,
-              reason, time_tolerance, memory_tolerance;
+              reason, time_tolerance, memory_tolerance, summary_tolerance, plot;
   bool update = false, quiet = false, reproducible = false;
 };
 
@@ -36,14 +38,17 @@ void check_together(const Options& options) {
     throw core::InputError("--update: --reason is missing, expected why the baseline changes");
   if (!options.update && !options.reason.empty())
     throw core::InputError("--reason: does nothing without --update");
-  const bool tolerances = !options.time_tolerance.empty() || !options.memory_tolerance.empty();
+  const bool tolerances = !options.time_tolerance.empty() || !options.memory_tolerance.empty() ||
+                          !options.summary_tolerance.empty();
   if (tolerances && options.baseline.empty())
-    throw core::InputError("--time-tolerance, --memory-tolerance: do nothing without --baseline");
+    throw core::InputError(
+        "--time-tolerance, --memory-tolerance, --summary-tolerance: do nothing without --baseline");
 }
 
 simulator::Tolerances tolerances_of(const Options& options, simulator::Tolerances otherwise) {
   return {share(options.time_tolerance, "--time-tolerance").value_or(otherwise.time),
-          share(options.memory_tolerance, "--memory-tolerance").value_or(otherwise.memory)};
+          share(options.memory_tolerance, "--memory-tolerance").value_or(otherwise.memory),
+          share(options.summary_tolerance, "--summary-tolerance").value_or(otherwise.summary)};
 }
 
 void hold_to_baseline(const Options& options, simulator::CheckReport& report) {
@@ -74,6 +79,7 @@ int run(const Options& options) {
   const simulator::Bounds bounds{share(options.max_error, "--max-error"),
                                  share(options.max_row_error, "--max-row-error"),
                                  share(options.max_memory_error, "--max-memory-error")};
+  if (!options.plot.empty()) core::gnuplot_terminal(options.plot, "--plot");  // before all rows are run
   const auto start = std::chrono::steady_clock::now();
   std::vector<core::MeasuredTable> tables;
   for (const auto& file : options.files)
@@ -96,6 +102,7 @@ int run(const Options& options) {
     report.remarks.push_back(
         fmt::format("{} rows with very many cells were simulated at cell grain", coarse));
   if (!options.baseline.empty()) hold_to_baseline(options, report);
+  if (!options.plot.empty()) simulator::plot_check(report.rows, options.plot);
   if (!options.reproducible)
     report.elapsed_s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -139,8 +146,14 @@ int check_main(int argc, char** argv) {
   app.add_option("--memory-tolerance",
                  options.memory_tolerance,
                  "how much worse a memory error may get; default the baseline's");
+  app.add_option("--summary-tolerance",
+                 options.summary_tolerance,
+                 "how much worse a source's median and mean may get; default the baseline's");
   app.add_option("--format", options.format, "table, json, csv, markdown or junit")
       ->check(CLI::IsMember({"table", "json", "csv", "markdown", "junit"}));
+  app.add_option("--plot",
+                 options.plot,
+                 "draw predicted against measured step times: a file .svg, .png, .pdf, or .gp for gnuplot's script");
   app.add_option("--output", options.output, "file for the result");
   app.add_flag("--reproducible", options.reproducible, "leave out how long it took");
   app.add_flag("--quiet", options.quiet, "failures in the report alone");

@@ -57,6 +57,18 @@ struct SimulatedStep {
   StepReport report;
 };
 
+// A step before it is priced: what does not follow from curves, nor from how long a framework's host and overheads take
+// (a host that takes no time at all is another graph).
+struct UnpricedStep {
+  core::StepWork work;
+  core::StepGraph graph;
+};
+UnpricedStep unpriced_step(const Setting& setting, const core::ParallelPlan& plan, core::Grain grain, core::Fold fold);
+
+// The step time alone, as simulate_step reports it. The setting may differ in such times from the one that the step was made
+// from.
+core::Seconds step_time(const UnpricedStep& step, const Setting& setting, const Bench& bench);
+
 enum class Detail : std::uint8_t { answer, depth };  // depth: operations, critical path
 
 // Simulates a legal plan. Throws nothing on plans that do not fit: that is a value. Runs `given` in place of the table that

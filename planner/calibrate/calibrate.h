@@ -30,12 +30,15 @@ struct SourceErrors {
   simulator::ErrorSummary before, after;
   // Priced with what is fitted without the source, on the model linearised at the fit.
   std::optional<simulator::ErrorSummary> left_out;
+  // The same after one factor from one row of the source (one_factor.h): sizes alone, no bias.
+  std::optional<simulator::ErrorSummary> one_factor;
 };
 
 struct Calibration {
   CalibrationSpec spec;
   std::vector<FittedParameter> fitted;  // as spec.parameters
   std::vector<SourceErrors> sources;    // by name, then all
+  std::vector<SourceErrors> groups;     // rows of several sources, by name: "dense", "MoE"
   std::size_t rows = 0, held_back = 0, skipped = 0;  // fitted, only judged, not understood
   bool converged = false;
   std::string message;

@@ -136,10 +136,15 @@ Calibration fit_one(const KernelFit& fit,
   const CurveTargets targets(parameters, of_gpus(rows, curves));
   Observations observed;
   for (const auto& each : rows) observed.rows.push_back(each.counts);
-  observed.at = [&](const std::vector<double>& x) -> Observations::Residual {
-    return [&rows, moved = targets.at(x)](std::size_t i) {
+  observed.at = [&](const std::vector<std::vector<double>>& points) -> Observations::Residuals {
+    std::vector<CurvesByGpu> moved;
+    for (const auto& x : points) moved.push_back(targets.at(x));
+    return [&rows, moved = std::move(moved)](std::size_t i, const std::vector<std::size_t>& which) {
       const auto& row = rows[i].row;
-      return std::log(predicted_s(row, moved.at(row.gpu.name)) / row.measured_s);
+      std::vector<double> residuals;
+      for (const auto k : which)
+        residuals.push_back(std::log(predicted_s(row, moved[k].at(row.gpu.name)) / row.measured_s));
+      return residuals;
     };
   };
   observed.reaches = [&](std::size_t j, std::size_t i) { return targets.reaches(j, rows[i].row.gpu.name); };

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "fitting/least_squares.h"
+#include "planner/calibrate/one_factor.h"
 #include "planner/parallel.h"
 
 namespace planner {
@@ -33,23 +36,27 @@ class Fitting {
   // Residuals of the rows that are in, and their derivatives by the parameters that reach them; 0
   // of others.
   Evaluation evaluate(const Point& x, Derivatives derivatives, const std::vector<bool>& in) const {
+    const bool moves = derivatives == Derivatives::yes;
     Evaluation result;
     result.residuals.assign(rows_.size(), 0.0);
-    const auto base = observed_.at(x);
-    parallel_for(rows_.size(), [&](std::size_t i) {
-      if (in[i]) result.residuals[i] = base(i);
-    });
-    if (derivatives == Derivatives::no) return result;
-    result.jacobian.assign(rows_.size() * n_, 0.0);
-    for (std::size_t j = 0; j < n_; ++j) {
-      auto moved = x;
-      moved[j] += step;
-      const auto there = observed_.at(moved);
-      parallel_for(rows_.size(), [&](std::size_t i) {
-        if (!in[i] || !observed_.reaches(j, i)) return;
-        result.jacobian[i * n_ + j] = (there(i) - result.residuals[i]) / step;
-      });
+    if (moves) result.jacobian.assign(rows_.size() * n_, 0.0);
+    std::vector<Point> points = {x};  // then x with one parameter moved
+    for (std::size_t j = 0; moves && j < n_; ++j) {
+      points.push_back(x);
+      points.back()[j] += step;
     }
+    const auto at = observed_.at(points);
+    parallel_for(rows_.size(), [&](std::size_t i) {
+      if (!in[i]) return;
+      std::vector<std::size_t> which = {0};
+      for (std::size_t j = 0; moves && j < n_; ++j) {
+        if (observed_.reaches(j, i)) which.push_back(j + 1);
+      }
+      const auto residuals = at(i, which);
+      result.residuals[i] = residuals.front();
+      for (std::size_t k = 1; k < which.size(); ++k)
+        result.jacobian[i * n_ + which[k] - 1] = (residuals[k] - residuals.front()) / step;
+    });
     return result;
   }
 
@@ -67,6 +74,7 @@ class Fitting {
       p.weights.push_back(in[i] ? rows_[i].weight : 0.0);
     p.noise = spec_.noise;
     p.huber = spec_.huber;
+    p.tolerance = observed_.tolerance;
     return p;
   }
 
@@ -121,6 +129,20 @@ class Fitting {
     for (const auto& row : rows_) in.push_back(row.source != source && !row.held_back);
     return in;
   }
+  // Rows that are fitted.
+  std::vector<bool> of_group(const std::string& group) const {
+    std::vector<bool> in;
+    for (const auto& row : rows_)
+      in.push_back(!row.held_back && std::ranges::find(row.groups, group) != row.groups.end());
+    return in;
+  }
+  std::set<std::string> groups() const {
+    std::set<std::string> names;
+    for (const auto& row : rows_) {
+      if (!row.held_back) names.insert(row.groups.begin(), row.groups.end());
+    }
+    return names;
+  }
   std::set<std::string> sources() const {
     std::set<std::string> names;
     for (const auto& row : rows_) names.insert(row.source);
@@ -141,6 +163,15 @@ simulator::ErrorSummary summary(const std::vector<double>& residuals, const std:
     if (in[i]) errors.push_back(std::expm1(residuals[i]));
   }
   return simulator::summary_of(std::move(errors));
+}
+
+// Errors that some rows have, of those that are in.
+simulator::ErrorSummary summary(const std::vector<std::optional<double>>& errors, const std::vector<bool>& in) {
+  std::vector<double> known;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    if (in[i] && errors[i]) known.push_back(*errors[i]);
+  }
+  return simulator::summary_of(std::move(known));
 }
 
 // Residuals of each row under the fit that leaves its source out: found on the model linearised at
@@ -232,22 +263,27 @@ Calibration fit_constants(const CalibrationSpec& spec,
   const bool leaves = leave_one_out == LeaveOneOut::yes && fits.sources().size() > 1;
   const auto after = fits.evaluate(x, leaves ? Derivatives::yes : Derivatives::no, fits.all());
   std::optional<std::vector<double>> out;
+  std::vector<std::optional<double>> factored;
   if (leaves) {
     out = left_out(fits, x, after);
+    factored = errors_after_one_factor(rows, *out);
     const double with_all = linear_left_out(fits, x, after, n);
     parallel_for(n, [&](std::size_t j) {
       if (result.fitted[j].rows_touched > 0)
         result.fitted[j].helps_by = linear_left_out(fits, x, after, j) - with_all;
     });
   }
-  const auto add = [&](const std::string& name, const std::vector<bool>& in) {
+  const auto errors_of = [&](const std::string& name, const std::vector<bool>& in) {
     SourceErrors errors{
-        name, summary(before.residuals, in), summary(after.residuals, in), std::nullopt};
-    if (out) errors.left_out = summary(*out, in);
-    result.sources.push_back(errors);
+        name, summary(before.residuals, in), summary(after.residuals, in), std::nullopt, std::nullopt};
+    if (!out) return errors;
+    errors.left_out = summary(*out, in);
+    errors.one_factor = summary(factored, in);
+    return errors;
   };
-  for (const auto& source : fits.sources()) add(source, fits.of(source));
-  add("all", fits.fitted());
+  for (const auto& source : fits.sources()) result.sources.push_back(errors_of(source, fits.of(source)));
+  result.sources.push_back(errors_of("all", fits.fitted()));
+  for (const auto& group : fits.groups()) result.groups.push_back(errors_of(group, fits.of_group(group)));
   return result;
 }
 

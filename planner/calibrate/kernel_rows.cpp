@@ -41,6 +41,19 @@ core::Format format_of(const KernelCells& cells) {
   }
 }
 
+// A weight gradient of a table with a column `stage` is added to an fp32 sum: read and written where other outputs are written.
+// The operands have 16 bits.
+void add_stage(const KernelCells& cells, OpSpec& op) {
+  const auto& stage = cells.text("stage");
+  if (stage == "forward" || stage == "input_gradient") return;
+  if (stage != "weight_gradient") cells.complain("stage", "forward, input_gradient or weight_gradient");
+  if (op.format != core::Format::fp16 && op.format != core::Format::bf16)
+    cells.complain("format", "fp16 or bf16 of a weight gradient");
+  const auto m = static_cast<double>(op.m), n = static_cast<double>(op.n), k = static_cast<double>(op.k);
+  op.direction = Direction::backward;
+  op.bytes = core::Bytes{static_cast<double>(op.batch) * (2.0 * (m * k + k * n) + 8.0 * m * n)};
+}
+
 KernelRow gemm(const KernelCells& cells) {
   KernelRow row;
   OpSpec op;
@@ -51,6 +64,7 @@ KernelRow gemm(const KernelCells& cells) {
   op.k = cells.count("k");
   op.batch = cells.count("batch");
   op.grouped = cells.flag("grouped");
+  if (cells.has("stage")) add_stage(cells, op);
   row.gpu = gpu_of(cells, core::name_of(op.format));
   row.measured_s = cells.positive("time_us") * 1e-6;
   row.kernels = {op};
@@ -97,6 +111,28 @@ KernelRow attention(const KernelCells& cells) {
     flops += core::attention_flops(counted).value;
   }
   row.measured_s = flops / (cells.positive("tflops") * 1e12);
+  return row;
+}
+
+// One sequence, timed; keys may have fewer heads, and values another width.
+KernelRow timed_attention(const KernelCells& cells) {
+  KernelRow row;
+  row.gpu = gpu_of(cells, "bf16");
+  OpSpec op;
+  op.kind = OpKind::attention;
+  op.kernel = attention_kernel(cells, row.gpu);
+  op.causal = cells.flag("causal");
+  op.m = op.n = cells.count("sequence");
+  op.k = cells.count("head_size");
+  op.v_dim = cells.count("value_size");
+  op.batch = cells.count("heads");
+  op.kv_batch = cells.count("kv_heads");
+  if (op.batch % op.kv_batch != 0) cells.complain("kv_heads", "a divisor of heads");
+  for (const Direction direction : directions(cells)) {
+    op.direction = direction;
+    row.kernels.push_back(op);
+  }
+  row.measured_s = cells.positive("time_us") * 1e-6;
   return row;
 }
 
@@ -189,8 +225,9 @@ struct Kind {
   std::string_view name;
   KernelRow (*row)(const KernelCells& cells);
 };
-constexpr std::array<Kind, 5> kinds = {{{"gemm", gemm},
+constexpr std::array<Kind, 6> kinds = {{{"gemm", gemm},
                                         {"attention", attention},
+                                        {"timed_attention", timed_attention},
                                         {"memory_bound", memory_bound},
                                         {"scan", scan},
                                         {"collectives", collective}}};

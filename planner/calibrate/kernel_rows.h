@@ -55,7 +55,7 @@ struct KernelRow {
   std::string algorithm;
 };
 
-// What a row of a kind of table ("gemm", "attention", "memory_bound", "scan", "collectives") measures.
+// What a row of a kind of table ("gemm", "attention", "timed_attention", "memory_bound", "scan", "collectives") measures.
 // Throws InputError naming file, line and column for what the cost model cannot price.
 KernelRow kernel_row(std::string_view kind, const KernelCells& cells);
 std::vector<std::string_view> kernel_kinds();

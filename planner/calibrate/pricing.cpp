@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 #include "simulator/check/predict.h"
@@ -65,20 +66,34 @@ Pricing::Pricing(const CalibrationSpec& spec, const std::vector<CalibrationRow>&
   }
 }
 
-double Pricing::residual(std::size_t row,
-                         const std::vector<double>& x,
-                         const CurvesByGpu& curves) const {
+Pricing::Point Pricing::at(std::vector<double> x) const {
+  auto curves = targets_.at(x);
+  return {std::move(x), std::move(curves)};
+}
+
+std::vector<double> Pricing::residuals(std::size_t row, const std::vector<const Point*>& points) const {
   const auto& measured = rows_[row];
-  auto run = measured.run;
+  const auto& gpu = measured.run.setting.cluster.gpu.name;
+  const simulator::RepeatedRun run(measured.run);
+  std::vector<double> residuals;
+  for (const auto* point : points) {
+    const double predicted_s =
+        run.step_time_s(setting_at(measured.run.setting, point->x), point->curves.at(gpu));
+    residuals.push_back(std::log(predicted_s / measured.measured_s));
+  }
+  return residuals;
+}
+
+simulator::Setting Pricing::setting_at(const simulator::Setting& setting, const std::vector<double>& x) const {
+  auto result = setting;
   for (std::size_t j = 0; j < x.size(); ++j) {
     for (const auto& target : spec_.parameters[j].targets) {
       if (target.folder != "frameworks") continue;
-      apply(target, std::exp(x[j]), run.setting.framework);
-      apply(target, std::exp(x[j]), run.setting.sharded_framework);
+      apply(target, std::exp(x[j]), result.framework);
+      apply(target, std::exp(x[j]), result.sharded_framework);
     }
   }
-  const simulator::Bench bench(run.setting, curves.at(run.setting.cluster.gpu.name));
-  return std::log(simulator::predict(run, bench).step_time_s / measured.measured_s);
+  return result;
 }
 
 }  // namespace planner

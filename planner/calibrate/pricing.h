@@ -17,13 +17,19 @@ class Pricing {
   // Whether a parameter's numbers are among those that a row reads.
   bool reaches(std::size_t parameter, std::size_t row) const { return reaches_[parameter][row]; }
 
-  // The curves of all GPUs of the rows with each parameter at its start times exp(x).
-  CurvesByGpu curves(const std::vector<double>& x) const { return targets_.at(x); }
+  // Each parameter at its start times exp(x), and the curves of all GPUs of the rows with it.
+  struct Point {
+    std::vector<double> x;
+    CurvesByGpu curves;
+  };
+  Point at(std::vector<double> x) const;
 
-  // log(predicted / measured) of a row; `curves` of the same x.
-  double residual(std::size_t row, const std::vector<double>& x, const CurvesByGpu& curves) const;
+  // log(predicted / measured) of a row at each of some points. The row's graph is made once for all of them.
+  std::vector<double> residuals(std::size_t row, const std::vector<const Point*>& points) const;
 
  private:
+  simulator::Setting setting_at(const simulator::Setting& setting, const std::vector<double>& x) const;
+
   const CalibrationSpec& spec_;
   const std::vector<CalibrationRow>& rows_;
   CurveTargets targets_;

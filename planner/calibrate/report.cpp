@@ -55,6 +55,27 @@ std::string parameters_table(const Calibration& c) {
   return text;
 }
 
+std::string sizes_text(const simulator::ErrorSummary& e) {
+  if (e.n == 0) return fmt::format("{:>6} {:>6} {:>6}", "-", "-", "-");
+  return fmt::format("{:>6} {:>6} {:>6}", percent(e.median_abs), percent(e.mean_abs), percent(e.p90_abs));
+}
+
+// Kernels are not calibrated by one of them.
+bool has_factors(const Calibration& c) { return c.all().one_factor && c.all().one_factor->n > 0; }
+
+std::string heading_of_left_out(const Calibration& c) {
+  if (!c.all().left_out) return "";
+  return has_factors(c) ? "   source left out                then one factor" : "   source left out";
+}
+
+std::string source_line(const SourceErrors& s, std::size_t width, bool factors) {
+  auto text = fmt::format(
+      "{:<{}} {:>5}   {}  {}", s.source, width, s.before.n, errors_text(s.before), errors_text(s.after));
+  if (s.left_out) text += "  " + errors_text(*s.left_out);
+  if (factors) text += "   " + sizes_text(*s.one_factor);
+  return text + "\n";
+}
+
 std::string sources_table(const Calibration& c) {
   std::size_t width = 16;
   for (const auto& s : c.sources) width = std::max(width, s.source.size());
@@ -64,34 +85,30 @@ std::string sources_table(const Calibration& c) {
                                  "",
                                  "at the starts",
                                  "fitted",
-                                 c.all().left_out ? "   source left out" : "",
+                                 heading_of_left_out(c),
                                  "source",
                                  width,
                                  "rows");
   const int parts = c.all().left_out ? 3 : 2;
   for (int i = 0; i < parts; ++i)
     text += fmt::format("  {:>6} {:>6} {:>6} {:>7}", "median", "mean", "p90", "bias");
+  if (has_factors(c)) text += fmt::format("   {:>6} {:>6} {:>6}", "median", "mean", "p90");
   text += "\n";
-  for (const auto& s : c.sources) {
-    text += fmt::format("{:<{}} {:>5}   {}  {}",
-                        s.source,
-                        width,
-                        s.before.n,
-                        errors_text(s.before),
-                        errors_text(s.after));
-    if (s.left_out) text += "  " + errors_text(*s.left_out);
-    text += "\n";
-  }
+  const auto lines = [&](const std::vector<SourceErrors>& of) {
+    for (const auto& s : of) text += source_line(s, width, has_factors(c));
+  };
+  lines(c.sources);
+  if (!c.groups.empty()) text += "\n";
+  lines(c.groups);
   return text;
 }
 
+core::JsonWriter& write_sizes(core::JsonWriter& json, const simulator::ErrorSummary& e) {
+  return json.member("median_abs", e.median_abs).member("mean_abs", e.mean_abs).member("p90_abs", e.p90_abs);
+}
+
 void write_errors(core::JsonWriter& json, const char* name, const simulator::ErrorSummary& e) {
-  json.key(name).begin_object();
-  json.member("median_abs", e.median_abs);
-  json.member("mean_abs", e.mean_abs);
-  json.member("p90_abs", e.p90_abs);
-  json.member("bias", e.bias);
-  json.end_object();
+  write_sizes(json.key(name).begin_object(), e).member("bias", e.bias).end_object();
 }
 
 void write_parameter(core::JsonWriter& json, const Calibration& c, std::size_t j) {
@@ -129,6 +146,18 @@ void write_parameter(core::JsonWriter& json, const Calibration& c, std::size_t j
   json.end_object();
 }
 
+void write_source(core::JsonWriter& json, const char* name, const SourceErrors& s) {
+  json.begin_object();
+  json.member(name, s.source);
+  json.member("rows", static_cast<std::int64_t>(s.before.n));
+  write_errors(json, "before", s.before);
+  write_errors(json, "after", s.after);
+  if (s.left_out) write_errors(json, "left_out", *s.left_out);
+  if (s.one_factor && s.one_factor->n > 0)
+    write_sizes(json.key("left_out_then_one_factor").begin_object(), *s.one_factor).end_object();
+  json.end_object();
+}
+
 // The members of an object.
 void write_calibration(core::JsonWriter& json, const Calibration& c) {
   json.member("rows", static_cast<std::int64_t>(c.rows));
@@ -141,15 +170,10 @@ void write_calibration(core::JsonWriter& json, const Calibration& c) {
   for (std::size_t j = 0; j < c.fitted.size(); ++j) write_parameter(json, c, j);
   json.end_list();
   json.key("sources").begin_list();
-  for (const auto& s : c.sources) {
-    json.begin_object();
-    json.member("source", s.source);
-    json.member("rows", static_cast<std::int64_t>(s.before.n));
-    write_errors(json, "before", s.before);
-    write_errors(json, "after", s.after);
-    if (s.left_out) write_errors(json, "left_out", *s.left_out);
-    json.end_object();
-  }
+  for (const auto& s : c.sources) write_source(json, "source", s);
+  json.end_list();
+  json.key("groups").begin_list();
+  for (const auto& s : c.groups) write_source(json, "group", s);
   json.end_list();
 }
 

@@ -26,6 +26,7 @@ std::optional<CalibrationRow> row_of(const core::MeasuredRun& run) {
     const auto measured = simulator::measurement_of(run, setting.model, row.run.plan, setting.seq);
     if (!measured.step_time_s || !(*measured.step_time_s > 0.0)) return std::nullopt;
     row.measured_s = *measured.step_time_s;
+    row.configuration = configuration_of(row);
     const simulator::Bench bench(setting);
     if (simulator::why_not_offload(setting, bench, row.run.plan)) return std::nullopt;
     return row;
@@ -36,11 +37,11 @@ std::optional<CalibrationRow> row_of(const core::MeasuredRun& run) {
 
 void weigh(std::vector<CalibrationRow>& rows, const CalibrationSpec& spec) {
   std::map<std::string, std::map<std::string, int>> repeats;  // by source, by configuration
-  for (const auto& row : rows) ++repeats[row.source][configuration_of(row)];
+  for (const auto& row : rows) ++repeats[row.source][row.configuration];
   for (auto& row : rows) {
     const auto& of_source = repeats.at(row.source);
     const auto factor = spec.source_weights.find(row.source);
-    row.weight = weight_of_each(of_source.size(), spec.source_most) / of_source.at(configuration_of(row));
+    row.weight = weight_of_each(of_source.size(), spec.source_most) / of_source.at(row.configuration);
     if (factor != spec.source_weights.end()) row.weight *= factor->second;
   }
 }

@@ -13,6 +13,7 @@ namespace planner {
 // A measured run, translated once, and what it counts.
 struct CalibrationRow {
   std::string id, source;
+  std::string configuration;  // rows that say the same are repeats of one
   simulator::Translation run;
   double measured_s = 0.0;
   double weight = 0.0;

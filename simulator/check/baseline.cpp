@@ -151,22 +151,22 @@ void hold_source(const std::string& name,
                          double Baseline::Errors::*of) {
     return errors ? std::optional((*errors).*of) : std::nullopt;
   };
-  const auto both = [&](std::string_view figure, const auto& n, const auto& b, double tolerance) {
+  const auto both = [&](std::string_view figure, const auto& n, const auto& b) {
     hold("source " + name,
          fmt::format("median {} error", figure),
          member(n, &Baseline::Errors::median),
          member(b, &Baseline::Errors::median),
-         tolerance,
+         tolerances.summary,
          failures);
     hold("source " + name,
          fmt::format("mean {} error", figure),
          member(n, &Baseline::Errors::mean),
          member(b, &Baseline::Errors::mean),
-         tolerance,
+         tolerances.summary,
          failures);
   };
-  both("step time", now.step_time, before.step_time, tolerances.time);
-  both("memory", now.memory, before.memory, tolerances.memory);
+  both("step time", now.step_time, before.step_time);
+  both("memory", now.memory, before.memory);
 }
 
 }  // namespace
@@ -177,7 +177,9 @@ Baseline baseline_of(const std::vector<CheckedRow>& rows,
   Baseline baseline;
   baseline.reason = std::move(reason);
   baseline.tolerances = tolerances;
-  for (const auto& row : rows) baseline.rows.emplace(row.run.id, row_of(row));
+  for (const auto& row : rows) {
+    if (row.skipped_because.empty()) baseline.rows.emplace(row.run.id, row_of(row));
+  }
   baseline.sources = sources_of(rows);
   return baseline;
 }
@@ -186,7 +188,8 @@ std::string to_json(const Baseline& baseline) {
   core::JsonWriter json;
   json.begin_object().member("reason", baseline.reason);
   json.member("time_tolerance", baseline.tolerances.time)
-      .member("memory_tolerance", baseline.tolerances.memory);
+      .member("memory_tolerance", baseline.tolerances.memory)
+      .member("summary_tolerance", baseline.tolerances.summary);
   json.key("sources").begin_object();
   for (const auto& [name, source] : baseline.sources) {
     json.key(name).begin_object();
@@ -213,14 +216,15 @@ Baseline read_baseline(const std::filesystem::path& file) {
     if (value.as_real() < 0.0) value.complain("a tolerance of 0 or more");
     return value.as_real();
   };
-  baseline.tolerances = {tolerance("time_tolerance"), tolerance("memory_tolerance")};
+  baseline.tolerances = {tolerance("time_tolerance"), tolerance("memory_tolerance"), tolerance("summary_tolerance")};
   for (const auto& [name, value] : document.at("sources").as_object()) {
     baseline.sources[name] = {read_errors(value, "step_time"), read_errors(value, "memory")};
     value.reject_unknown({"step_time", "memory"});
   }
   for (const auto& [id, value] : document.at("rows").as_object())
     baseline.rows[id] = read_row(value);
-  document.reject_unknown({"reason", "time_tolerance", "memory_tolerance", "sources", "rows"});
+  document.reject_unknown(
+      {"reason", "time_tolerance", "memory_tolerance", "summary_tolerance", "sources", "rows"});
   return baseline;
 }
 
@@ -232,7 +236,7 @@ Comparison compare_with(const Baseline& baseline,
   for (const auto& row : rows) {
     const auto before = baseline.rows.find(row.run.id);
     if (before == baseline.rows.end()) {
-      out.remarks.push_back(fmt::format("{}: not in the baseline", row.run.id));
+      if (row.skipped_because.empty()) out.remarks.push_back(fmt::format("{}: not in the baseline", row.run.id));
       continue;
     }
     ++found;

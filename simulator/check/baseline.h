@@ -10,9 +10,12 @@
 
 namespace simulator {
 
-// How much worse an error may get, as absolute differences of relative errors.
+// How much worse an error may get, as absolute differences of relative errors. Predictions are the same on every machine: no
+// slack is for noise, all of it for a refit that moves a row or two a little for the good of the others. Medians and means of
+// a source move less than its rows do.
 struct Tolerances {
-  double time = 0.01, memory = 0.01;
+  double time = 0.01, memory = 0.01;  // of a row
+  double summary = 0.005;             // of medians and means, of both
 };
 
 // Errors of an earlier check that later ones are held to: of rows, and medians and means of
@@ -20,7 +23,7 @@ struct Tolerances {
 struct Baseline {
   struct Row {
     std::optional<double> step_time_error, memory_error;
-    std::string fits;  // predicted: yes, borderline, no; "" where the row was skipped
+    std::string fits;  // predicted: yes, borderline, no; "" of a row that is skipped
     bool operator==(const Row&) const = default;
   };
   struct Errors {
@@ -33,7 +36,7 @@ struct Baseline {
   };
   std::string reason;  // why it was last written
   Tolerances tolerances;
-  std::map<std::string, Row> rows;        // by id
+  std::map<std::string, Row> rows;        // by id, those that are predicted
   std::map<std::string, Source> sources;  // by source, and "all"
 };
 
@@ -46,7 +49,7 @@ Baseline read_baseline(const std::filesystem::path& file);
 
 // What got worse than the tolerances allow, one sentence each: errors of rows and sources, verdicts
 // that turned from right to wrong, rows of the baseline that are skipped or missing now. `remarks`
-// are for rows that the baseline does not have.
+// are for predicted rows that the baseline does not have.
 struct Comparison {
   std::vector<std::string> failures, remarks;
 };

@@ -2,28 +2,16 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <string>
 
+#include "tests/programs/data_copy.h"
 #include "tests/programs/run_program.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-fs::path copy_of_data(const std::string& name) {
-  const auto copy = fs::path(testing::TempDir()) / name;
-  fs::remove_all(copy);
-  fs::copy(FORETRAIN_SOURCE_DIR "/data", copy, fs::copy_options::recursive);
-  return copy;
-}
 
 // The figure at a key that stands once in a file gets another value and source.
 void spoil(const fs::path& file, const std::string& key, const std::string& figure) {
@@ -73,8 +61,7 @@ TEST(Calibrate, SaysParametersBesideRows) {
 }
 
 TEST(Calibrate, RefusesBadInputInOneLine) {
-  const auto folder = fs::path(testing::TempDir()) / "calibrate_bad";
-  fs::remove_all(folder);
+  const auto folder = own_folder() / "calibrate_bad";
   fs::create_directories(folder);
   std::ofstream(folder / "scan.csv") << "gpu,pass,batch,sequence,heads,head_size,time_ms,source\n"
                                         "h200-sxm,forward,1,8192,64,128,soon,x\n";

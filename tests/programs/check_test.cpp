@@ -1,12 +1,15 @@
 // `simulate check` against its contract on the command line (CLI.md): exit statuses, streams, keys,
 // baselines.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
-#include <sstream>
+#include <map>
 #include <string>
 
 #include "core/io/document.h"
+#include "tests/programs/data_copy.h"
 #include "tests/programs/run_program.h"
 
 namespace {
@@ -16,7 +19,7 @@ const std::string shipped = FORETRAIN_SOURCE_DIR "/data/measured/runs.csv";
 // The header and the rows of one source of the shipped table.
 std::string table_of(const std::string& source) {
   std::ifstream in(shipped);
-  const auto file = testing::TempDir() + "/" + source + ".csv";
+  const auto file = own_folder().string() + "/" + source + ".csv";
   std::ofstream out(file);
   std::string line;
   std::getline(in, line);
@@ -25,13 +28,6 @@ std::string table_of(const std::string& source) {
     if (line.starts_with(source)) out << line << '\n';
   }
   return file;
-}
-
-std::string text_of(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 TEST(Check, WritesTheKeysOfTheContract) {
@@ -110,7 +106,7 @@ TEST(Check, FailsOverABoundAndSaysWhere) {
 }
 
 TEST(Check, HoldsToABaselineThatItWrote) {
-  const auto table = table_of("korth22"), baseline = testing::TempDir() + "/korth22.json";
+  const auto table = table_of("korth22"), baseline = own_folder().string() + "/korth22.json";
   const auto line = "simulate check " + table + " --baseline " + baseline;
   EXPECT_EQ(run_program(line + " --update --reason first").status, 0);
   EXPECT_EQ(run_program(line).status, 0);
@@ -127,8 +123,44 @@ TEST(Check, HoldsToABaselineThatItWrote) {
   EXPECT_EQ(run_program(line + " --time-tolerance 90%").status, 0);
 }
 
+// The script of gnuplot has a point for each row, measured then predicted.
+TEST(Check, KeepsTheScriptOfAPlotWithItsData) {
+  const auto script = own_folder().string() + "/korth22.gp", table = table_of("korth22");
+  const auto answer = run_program("simulate check " + table + " --format json --plot " + script);
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  const auto text = text_of(script);
+  EXPECT_NE(text.find("set logscale xy"), std::string::npos);
+  EXPECT_NE(text.find("title 'korth22 (6)'"), std::string::npos) << text;
+  const auto report = core::Document::parse_json(answer.out, "stdout");
+  for (const auto& row : report.at("rows").as_list()) {
+    const auto point = fmt::format("\n{:.6g} {:.6g}\n",
+                                   row.at("measured_step_time_s").as_real(),
+                                   row.at("predicted_step_time_s").as_real());
+    EXPECT_NE(text.find(point), std::string::npos) << point;
+  }
+}
+
+TEST(Check, DrawsPlots) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "there is no gnuplot here";
+  const std::map<std::string, std::string> begins = {
+      {".svg", "<?xml"}, {".png", "\x89PNG"}, {".pdf", "%PDF"}};
+  for (const auto& [suffix, begin] : begins) {
+    const auto picture = own_folder().string() + "/korth22" + suffix;
+    const auto answer = run_program("simulate check " + table_of("korth22") + " --plot " + picture);
+    ASSERT_EQ(answer.status, 0) << answer.err;
+    EXPECT_TRUE(text_of(picture).starts_with(begin)) << suffix;
+  }
+}
+
+TEST(Check, RefusesPlotsThatItCannotDraw) {
+  const auto line = "simulate check " + table_of("korth22") + " --plot ", folder = own_folder().string();
+  expect_refused(line + folder + "/a.jpg", {"--plot", "a.jpg", ".svg, .png, .pdf or .gp"});
+  expect_refused(line + folder + "/none/a.gp", {"--plot", "none/a.gp", "cannot be written"});
+  expect_refused(line + folder + "/a.svg", {"--plot", "no gnuplot here", "gnuplot-nox"}, "PATH=" + folder);
+}
+
 TEST(Check, TakesALogOfMegatronWithItsGpu) {
-  const auto log = testing::TempDir() + "/run.log";
+  const auto log = own_folder().string() + "/run.log";
   std::ofstream(log)
       << "  num_layers ........ 24\n  hidden_size ........ 1024\n  num_attention_heads ........ "
          "16\n"
@@ -149,7 +181,7 @@ TEST(Check, TakesALogOfMegatronWithItsGpu) {
 }
 
 TEST(Check, RefusesWhatItCannotRead) {
-  const auto bad = testing::TempDir() + "/bad.csv";
+  const auto bad = own_folder().string() + "/bad.csv";
   std::ofstream(bad) << "id,gpu\nx,y\n";
   expect_refused("simulate check " + bad, {"bad.csv", "line 1", "missing column"});
   expect_refused("simulate check nowhere.csv", {"nowhere.csv", "cannot be opened"});
@@ -160,7 +192,7 @@ TEST(Check, RefusesWhatItCannotRead) {
                  {"--max-eror", "did you mean --max-error?"});
   expect_refused("simulate check " + table + " --update", {"--update", "--baseline"});
   expect_refused(
-      "simulate check " + table + " --update --baseline " + testing::TempDir() + "/b.json",
+      "simulate check " + table + " --update --baseline " + own_folder().string() + "/b.json",
       {"--reason"});
   expect_refused("simulate check " + table + " --time-tolerance 1%", {"--baseline"});
 }

@@ -117,6 +117,31 @@ TEST(PublishedKernels, Gemm) {
   }
 }
 
+// One B200 in loops as long as steps (SimuMax).
+TEST(PublishedKernels, SustainedGemm) {
+  Errors errors;
+  const auto gemms = table("gemm_sustained.csv");
+  for (const Row& row : rows_of(gemms, "gemm")) {
+    const std::string kind = row.cells.flag("grouped") ? "grouped" : "dense";
+    errors.add(kind, row.predicted_s(), row.measured.measured_s);
+    errors.add(kind + " " + row.at("stage"), row.predicted_s(), row.measured.measured_s);
+  }
+  errors.print("GEMM in loops");
+  EXPECT_LE(errors.spread("dense").median, 6.0);
+  EXPECT_LE(errors.spread("grouped").median, 12.0);
+}
+
+TEST(PublishedKernels, SustainedAttention) {
+  Errors errors;
+  const auto sweeps = table("attention_sustained.csv");
+  for (const Row& row : rows_of(sweeps, "timed_attention")) {
+    errors.add("all", row.predicted_s(), row.measured.measured_s);
+    errors.add(row.at("pass") + " " + row.at("head_size"), row.predicted_s(), row.measured.measured_s);
+  }
+  errors.print("Attention in loops");
+  EXPECT_LE(errors.spread("all").median, 12.0);
+}
+
 TEST(PublishedKernels, Attention) {
   Errors errors;
   const auto charts = table("attention.csv");

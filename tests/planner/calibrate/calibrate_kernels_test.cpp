@@ -214,6 +214,32 @@ std::string refusal_of(const std::string& table, const std::string& text) {
   return complaint([&] { planner::calibrate_kernels(shipped_fits(), folder, "", LeaveOneOut::no); });
 }
 
+TEST(CalibrateKernels, NamesWhatIsWrongInASustainedTable) {
+  const std::string gemm = "gpu,format,stage,m,n,k,batch,grouped,time_us,source\n";
+  EXPECT_NE(refusal_of("gemm_sustained.csv", gemm + "b200-simumax,bf16,backward,1,1,1,1,0,1,x\n")
+                .find("line 2, column stage: found \"backward\", expected forward, input_gradient or weight_gradient"),
+            std::string::npos);
+  const std::string attention = "gpu,kernel,pass,head_size,value_size,causal,sequence,heads,kv_heads,time_us,source\n";
+  EXPECT_NE(refusal_of("attention_sustained.csv", attention + "b200-simumax,flash2,fwd,128,128,1,4096,64,7,1,x\n")
+                .find("line 2, column kv_heads: found \"7\", expected a divisor of heads"),
+            std::string::npos);
+}
+
+// What an fp32 sum moves: operands of two bytes, an output that is read and written in four.
+TEST(CalibrateKernels, AddsWeightGradientsToFp32Sums) {
+  planner::KernelTable table;
+  table.name = "a.csv";
+  table.columns = {"gpu", "format", "stage", "m", "n", "k", "batch", "grouped", "time_us"};
+  table.rows = {{2, {"b200", "bf16", "weight_gradient", "100", "200", "300", "4", "1", "7"}},
+                {3, {"b200", "bf16", "input_gradient", "100", "200", "300", "4", "1", "7"}}};
+  const auto op_of = [&](std::size_t i) {
+    return planner::kernel_row("gemm", planner::KernelCells(table, table.rows[i])).kernels.front();
+  };
+  EXPECT_EQ(op_of(0).direction, core::Direction::backward);
+  EXPECT_EQ(op_of(0).bytes.value, 4.0 * (2.0 * (100 * 300 + 300 * 200) + 8.0 * 100 * 200));
+  EXPECT_EQ(op_of(1).bytes.value, 0.0);  // the kernel's own
+}
+
 TEST(CalibrateKernels, NamesWhatIsWrongInATable) {
   const std::string gemm = "gpu,format,m,n,k,batch,grouped,time_us,fitted,source\n";
   EXPECT_EQ(refusal_of("gemm.csv", gemm + "a40,fp16,1024,1024,1024,1,0,,yes,x\n"),
@@ -251,7 +277,7 @@ std::string refusal_of_fits(const std::string& from, const std::string& to) {
 
 TEST(CalibrateKernels, NamesWhatIsWrongInItsFits) {
   EXPECT_NE(refusal_of_fits("\"kind\": \"gemm\"", "\"kind\": \"gems\"")
-                .find("kind: expected one of gemm, attention, memory_bound, scan, collectives"),
+                .find("kind: expected one of gemm, attention, timed_attention, memory_bound, scan, collectives"),
             std::string::npos);
   EXPECT_NE(refusal_of_fits("\"gemm.tile_perimeter\"", "\"gemm.tile_perimetre\"")
                 .find("key: expected the key of a number in curves/ampere.json"),

@@ -43,10 +43,10 @@ void predict_times(const CalibrationSpec& spec,
                    const std::vector<double>& x,
                    CalibrationRows& rows) {
   const planner::Pricing pricing(spec, rows.rows);
-  const auto curves = pricing.curves(x);
+  const auto point = pricing.at(x);
   std::vector<double> times;
   for (std::size_t i = 0; i < rows.rows.size(); ++i)
-    times.push_back(rows.rows[i].measured_s * std::exp(pricing.residual(i, x, curves)));
+    times.push_back(rows.rows[i].measured_s * std::exp(pricing.residuals(i, {&point}).front()));
   for (std::size_t i = 0; i < times.size(); ++i) rows.rows[i].measured_s = times[i];
 }
 

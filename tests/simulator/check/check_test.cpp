@@ -118,12 +118,15 @@ TEST(Baseline, ReadsBackWhatItWrites) {
                                   made_row("b", "t", {}, {}, Fits::no, true)};
   rows.push_back(made_row("c", "t", 0.1));
   rows.back().skipped_because = "no";
-  const auto baseline = baseline_of(rows, "first", {0.02, 0.03});
+  const auto baseline = baseline_of(rows, "first", {0.02, 0.03, 0.01});
   const auto file = testing::TempDir() + "/baseline.json";
   std::ofstream(file) << to_json(baseline);
   const auto again = read_baseline(file);
   EXPECT_EQ(again.reason, "first");
   EXPECT_EQ(again.tolerances.time, 0.02);
+  EXPECT_EQ(again.tolerances.memory, 0.03);
+  EXPECT_EQ(again.tolerances.summary, 0.01);
+  EXPECT_FALSE(again.rows.contains("c"));  // a skipped row has nothing to hold
   EXPECT_EQ(again.rows, baseline.rows);
   EXPECT_EQ(again.sources, baseline.sources);
   EXPECT_TRUE(compare_with(again, rows, again.tolerances).failures.empty());
@@ -139,7 +142,7 @@ TEST(Baseline, FailsOnWhatGotWorseAlone) {
                            {0.01, 0.01})
                   .failures.empty());
   const auto worse = compare_with(
-      baseline, {made_row("a", "s", 0.12, 0.05), made_row("b", "s", -0.10, 0.07)}, {0.01, 0.01});
+      baseline, {made_row("a", "s", 0.12, 0.05), made_row("b", "s", -0.10, 0.07)}, {0.01, 0.01, 0.01});
   // Row a's time, row b's memory; of the source and of all rows both medians and means moved by a
   // point, which is allowed.
   ASSERT_EQ(worse.failures.size(), 2U);
@@ -149,8 +152,19 @@ TEST(Baseline, FailsOnWhatGotWorseAlone) {
             "b: memory error +7.00 %, +5.00 % in the baseline, 1.00 points allowed");
   EXPECT_TRUE(compare_with(baseline,
                            {made_row("a", "s", 0.12, 0.05), made_row("b", "s", -0.10, 0.07)},
-                           {0.05, 0.05})
+                           {0.05, 0.05, 0.01})
                   .failures.empty());
+}
+
+// Two rows that each lose .8 points move the median and mean of their source by as much.
+TEST(Baseline, HoldsSummariesCloserThanRows) {
+  const auto baseline = baseline_of({made_row("a", "s", 0.10), made_row("b", "s", -0.10)}, "first", {});
+  const std::vector<CheckedRow> worse = {made_row("a", "s", 0.108), made_row("b", "s", -0.108)};
+  const auto failures = compare_with(baseline, worse, {0.01, 0.01, 0.005}).failures;
+  ASSERT_EQ(failures.size(), 4U);  // median and mean, of all and of the source
+  EXPECT_EQ(failures.back(),
+            "source s: mean step time error +10.80 %, +10.00 % in the baseline, 0.50 points allowed");
+  EXPECT_TRUE(compare_with(baseline, worse, {0.01, 0.01, 0.01}).failures.empty());
 }
 
 TEST(Baseline, FailsOnWrongVerdictsAndLostRows) {
