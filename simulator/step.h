@@ -57,17 +57,27 @@ struct SimulatedStep {
   StepReport report;
 };
 
-// A step before it is priced: what does not follow from curves, nor from how long a framework's host and overheads take
-// (a host that takes no time at all is another graph).
-struct UnpricedStep {
-  core::StepWork work;
-  core::StepGraph graph;
-};
-UnpricedStep unpriced_step(const Setting& setting, const core::ParallelPlan& plan, core::Grain grain, core::Fold fold);
+// A step whose time alone is asked for, with one set of constants after another. Its graph is made once, and run again only
+// when durations differ from those of the first time.
+class RepeatedStep {
+ public:
+  RepeatedStep(const Setting& setting, const core::ParallelPlan& plan, core::Grain grain, core::Fold fold);
 
-// The step time alone, as simulate_step reports it. The setting may differ in such times from the one that the step was made
-// from.
-core::Seconds step_time(const UnpricedStep& step, const Setting& setting, const Bench& bench);
+  // As simulate_step reports it. The setting may differ from the first in how long the framework's host and overheads take (a
+  // host that takes no time at all is another graph).
+  core::Seconds time(const Setting& setting, const Bench& bench);
+
+ private:
+  struct Ran {
+    std::vector<core::SimTime> durations;
+    Contention contention;
+    std::vector<double> kernel_shares;
+    core::SimTime makespan = 0;
+  };
+  core::ParallelPlan plan_;
+  core::StepGraph graph_;
+  std::optional<Ran> first_;
+};
 
 enum class Detail : std::uint8_t { answer, depth };  // depth: operations, critical path
 

@@ -74,11 +74,11 @@ Pricing::Point Pricing::at(std::vector<double> x) const {
 std::vector<double> Pricing::residuals(std::size_t row, const std::vector<const Point*>& points) const {
   const auto& measured = rows_[row];
   const auto& gpu = measured.run.setting.cluster.gpu.name;
-  const simulator::RepeatedRun run(measured.run);
+  auto step = simulator::repeated(measured.run);
   std::vector<double> residuals;
   for (const auto* point : points) {
-    const double predicted_s =
-        run.step_time_s(setting_at(measured.run.setting, point->x), point->curves.at(gpu));
+    const auto setting = setting_at(measured.run.setting, point->x);
+    const double predicted_s = step.time(setting, simulator::Bench(setting, point->curves.at(gpu))).value;
     residuals.push_back(std::log(predicted_s / measured.measured_s));
   }
   return residuals;

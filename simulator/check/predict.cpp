@@ -53,11 +53,8 @@ Prediction predict(const Translation& run, const Bench& bench) {
   return p;
 }
 
-RepeatedRun::RepeatedRun(const Translation& run)
-    : step_(unpriced_step(run.setting, run.plan, grain_of(run.plan), core::Fold::yes)) {}
-
-double RepeatedRun::step_time_s(const Setting& setting, const Curves& curves) const {
-  return step_time(step_, setting, Bench(setting, curves)).value;
+RepeatedStep repeated(const Translation& run) {
+  return {run.setting, run.plan, grain_of(run.plan), core::Fold::yes};
 }
 
 }  // namespace simulator

@@ -22,16 +22,7 @@ struct Prediction {
 // whose cells alone are many are simulated at cell grain, as `grain` of the answer says.
 Prediction predict(const Translation& run, const Bench& bench);
 
-// A translated run whose step time alone is asked for, again and again: its graph is made once, and memory is not counted.
-class RepeatedRun {
- public:
-  explicit RepeatedRun(const Translation& run);
-
-  // As predict gives it. The setting may have other times of the framework's host and overheads than the run's.
-  double step_time_s(const Setting& setting, const Curves& curves) const;
-
- private:
-  UnpricedStep step_;
-};
+// A translated run whose step time alone is asked for, again and again (RepeatedStep), at the grain of predict.
+RepeatedStep repeated(const Translation& run);
 
 }  // namespace simulator

@@ -14,6 +14,7 @@ struct Slowdown {
   double compute = 0.0;        // of a kernel beside a collective
   double communication = 0.0;  // of a collective beside a kernel
   bool none() const { return compute == 0.0 && communication == 0.0; }
+  bool operator==(const Slowdown&) const = default;
 };
 
 // Rates of an operation of the compute queue and of a data-parallel collective while they overlap, in 1/4096 of full speed,
@@ -34,6 +35,7 @@ struct Contention {
   Slowdown data, experts;
   Contention(const Slowdown& data_queue = {}, const Slowdown& expert_queue = {}) : data(data_queue), experts(expert_queue) {}
   bool none() const { return data.none() && experts.none(); }
+  bool operator==(const Contention&) const = default;
 };
 
 // Runs a step graph: in-order queues, dependencies, collectives that start when the last member arrives. `durations` are

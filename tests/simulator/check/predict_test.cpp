@@ -17,13 +17,14 @@ std::vector<Translation> runs() {
 
 // The graph that is made once gives what a graph made anew gives, to the picosecond: with the run's constants, and with other
 // curves and other times of the host.
-TEST(RepeatedRun, GivesTheStepTimeOfAPrediction) {
+TEST(RepeatedStep, GivesTheStepTimeOfAPrediction) {
   const auto all = runs();
   ASSERT_GE(all.size(), 60U);
   for (const auto& run : all) {
-    const RepeatedRun repeated(run);
+    auto step = repeated(run);
     const auto curves = Curves::load(run.setting.cluster.gpu);
-    EXPECT_EQ(repeated.step_time_s(run.setting, curves), predict(run, Bench(run.setting)).step_time_s);
+    const double plain = predict(run, Bench(run.setting)).step_time_s;
+    EXPECT_EQ(step.time(run.setting, Bench(run.setting, curves)).value, plain);
 
     auto changed = run;
     for (auto* framework : {&changed.setting.framework, &changed.setting.sharded_framework}) {
@@ -31,7 +32,9 @@ TEST(RepeatedRun, GivesTheStepTimeOfAPrediction) {
       framework->step_overhead = core::Seconds{0.5};
     }
     const auto slower = curves.with("memory_bound.efficiency", {0.3});
-    EXPECT_EQ(repeated.step_time_s(changed.setting, slower), predict(changed, Bench(changed.setting, slower)).step_time_s);
+    const Bench bench(changed.setting, slower);
+    EXPECT_EQ(step.time(changed.setting, bench).value, predict(changed, bench).step_time_s);
+    EXPECT_EQ(step.time(run.setting, Bench(run.setting, curves)).value, plain);
   }
 }
 
