@@ -55,6 +55,8 @@ struct UnitCopies {
   double gathers = 0;    // times gathered parameters are copied to where they are used
   double gradients = 0;  // times gradients are copied, as the backward made them, to where they are reduced
   double scalings = 0;   // passes over gradients in the format in which they travel, such as their division by the ranks
+
+  bool any() const { return gathers > 0.0 || gradients > 0.0 || scalings > 0.0; }
 };
 
 // Workspaces of GEMMs: PyTorch's, one for each cuBLAS handle in use, and Transformer Engine's own, with further ones where

@@ -266,7 +266,7 @@ class Pricer {
 
   const Setting& setting_;
   const Bench& bench_;
-  bool casts_each_step_;  // weights: then bodies depend on whether they are gathered
+  bool gathers_show_;  // in bodies: weights are cast once a step unless they are gathered, or copied when they are
   std::map<BodiesKey, PricedBodies> bodies_;
   std::map<BodiesKey, core::ModelBodies> recent_;  // a few, without modules: plans that differ in recompute share them
   std::vector<PricedBodies*> with_chains_;  // of bodies_

@@ -69,12 +69,21 @@ Bench::Bench(const Setting& setting, Curves curves)
   if (setting.calibrated) corrections_ = {setting.calibrated->kernels, setting.calibrated->communication};
 }
 
+namespace {
+
+bool gathers_show(const Setting& setting) {
+  const auto& passes = setting.recipe.passes;
+  const auto each_step = [](const core::CastPass& pass) { return pass.when == core::CastPass::When::step; };
+  return std::any_of(passes.begin(), passes.end(), each_step) || setting.framework.unit_copies.any() ||
+         setting.sharded_framework.unit_copies.any();
+}
+
+}  // namespace
+
 Pricer::Pricer(const Setting& setting, const Bench& bench)
     : setting_(setting),
       bench_(bench),
-      casts_each_step_(std::any_of(setting.recipe.passes.begin(), setting.recipe.passes.end(), [](const core::CastPass& pass) {
-        return pass.when == core::CastPass::When::step;
-      })),
+      gathers_show_(gathers_show(setting)),
       slowdown_(slowdown_of(bench.curves())) {}
 
 std::size_t Pricer::OpHash::operator()(const OpView& view) const {
@@ -207,7 +216,7 @@ PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
                       plan.sp && plan.tp > 1,
                       plan.cp_balanced,
                       &setting_.framework_of(plan) == &setting_.sharded_framework,
-                      casts_each_step_ && core::StateTraffic(plan, setting_.recipe).gathers_units(),
+                      gathers_show_ && core::StateTraffic(plan, setting_.recipe).gathers_units(),
                       plan.overlap_tensor,
                       plan.overlap_experts,
                       plan.offload.activations,

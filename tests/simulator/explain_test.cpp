@@ -118,7 +118,7 @@ TEST(Explain, NamesEveryFigureThatMovesTheDuration) {
       EXPECT_TRUE(named) << name << ": " << key;
       ++moved;
     }
-    EXPECT_GT(moved, 1u) << name;
+    EXPECT_GT(moved, 0u) << name;
   }
 }
 
