@@ -202,7 +202,7 @@ class Pricer {
   // All that the bodies of a plan depend on.
   struct BodiesKey {
     std::int64_t tp, cp, ep, etp, micro_batch;
-    bool sp, balanced, sharded, gathered, overlap_tensor, overlap_experts, offload_activations;
+    bool sp, balanced, sharded, gathered, copied, overlap_tensor, overlap_experts, offload_activations;
     core::ContextParallel cp_kind;
     core::Modules modules;
     core::Loss loss;
@@ -266,7 +266,7 @@ class Pricer {
 
   const Setting& setting_;
   const Bench& bench_;
-  bool gathers_show_;  // in bodies: weights are cast once a step unless they are gathered, or copied when they are
+  bool casts_each_step_;  // weights: then bodies depend on whether they are gathered
   std::map<BodiesKey, PricedBodies> bodies_;
   std::map<BodiesKey, core::ModelBodies> recent_;  // a few, without modules: plans that differ in recompute share them
   std::vector<PricedBodies*> with_chains_;  // of bodies_

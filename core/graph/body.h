@@ -92,6 +92,7 @@ struct BodyContext {
   AttentionKernel attention = AttentionKernel::flash2;
   const Recipe* recipe = nullptr;
   bool high_precision = false;   // a layer that the recipe keeps high: `recipe` is Recipe::kept_high, weights need no copies
+  bool sharded_units = false;    // gradients or parameters are sharded unit by unit (ZeRO-2 and 3, FSDP)
   bool gathered_weights = false; // parameters are sharded: weights are gathered, and cast, for each micro-batch
   Format gemm(Direction direction, bool weight) const;  // tensor cores of a layer GEMM
   bool dropout_hidden = false, dropout_attention = false;

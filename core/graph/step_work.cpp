@@ -136,7 +136,8 @@ BodyOp unit_copy(std::string_view name, Direction direction, double bytes, const
 void add_unit_copies(const BodyContext& context, Body& body) {
   const auto& copies = context.unit_copies;
   const Recipe& recipe = *context.recipe;
-  if (!context.gathered_weights || body.all_parameters() <= 0.0) return;
+  if (!context.sharded_units || body.all_parameters() <= 0.0) return;
+  // With replicated parameters (ZeRO-2) too: a micro-batch gathers what the one before it freed.
   if (const double bytes = 2.0 * copies.gathers * recipe.parameter_gather_bytes * body.all_parameters(); bytes > 0.0) {
     body.forward.insert(body.forward.begin(), unit_copy(gather_copies, Direction::forward, bytes, context));
     body.backward.insert(body.backward.begin(), unit_copy(gather_copies, Direction::backward, bytes, context));
@@ -313,6 +314,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.attention = attention;
   c.recipe = &recipe;
   c.gathered_weights = StateTraffic(plan, recipe).gathers_units();
+  c.sharded_units = plan.zero >= 2;
   c.dropout_hidden = model.hidden_dropout > 0.0;
   c.dropout_attention = model.attention_dropout > 0.0;
   c.loss = plan.loss;

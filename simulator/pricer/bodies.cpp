@@ -71,11 +71,10 @@ Bench::Bench(const Setting& setting, Curves curves)
 
 namespace {
 
-bool gathers_show(const Setting& setting) {
+bool casts_each_step(const Setting& setting) {
   const auto& passes = setting.recipe.passes;
-  const auto each_step = [](const core::CastPass& pass) { return pass.when == core::CastPass::When::step; };
-  return std::any_of(passes.begin(), passes.end(), each_step) || setting.framework.unit_copies.any() ||
-         setting.sharded_framework.unit_copies.any();
+  return std::any_of(passes.begin(), passes.end(),
+                     [](const core::CastPass& pass) { return pass.when == core::CastPass::When::step; });
 }
 
 }  // namespace
@@ -83,7 +82,7 @@ bool gathers_show(const Setting& setting) {
 Pricer::Pricer(const Setting& setting, const Bench& bench)
     : setting_(setting),
       bench_(bench),
-      gathers_show_(gathers_show(setting)),
+      casts_each_step_(casts_each_step(setting)),
       slowdown_(slowdown_of(bench.curves())) {}
 
 std::size_t Pricer::OpHash::operator()(const OpView& view) const {
@@ -216,7 +215,8 @@ PricedBodies& Pricer::priced(const core::ParallelPlan& plan) {
                       plan.sp && plan.tp > 1,
                       plan.cp_balanced,
                       &setting_.framework_of(plan) == &setting_.sharded_framework,
-                      gathers_show_ && core::StateTraffic(plan, setting_.recipe).gathers_units(),
+                      casts_each_step_ && core::StateTraffic(plan, setting_.recipe).gathers_units(),
+                      setting_.framework_of(plan).unit_copies.any() && plan.zero >= 2,
                       plan.overlap_tensor,
                       plan.overlap_experts,
                       plan.offload.activations,

@@ -133,16 +133,18 @@ void Pricer::short_lived_memory(const core::ParallelPlan& plan, const core::Sche
     for (std::size_t r = 0; r < out.size(); ++r) out[r].host += peaks[r];
   }
   const PairsInPieces in_pieces(plan, setting_.recipe, table);
-  std::map<std::pair<std::size_t, std::size_t>, std::int64_t> pairs;  // by the stages of the forward and the backward
+  constexpr std::int64_t unknown = -1;
+  const auto kinds = like_times_.size();
+  std::vector<std::int64_t> pairs(kinds * kinds, unknown);  // by what stages the forward's and the backward's are like
   const auto pair_peak = [&](const core::Action& a, const core::Action& b) -> std::optional<std::int64_t> {
     const auto& forward = a.kind == Part::forward ? a : b;
     const auto& backward = a.kind == Part::forward ? b : a;
     if (backward.kind != Part::backward || in_pieces(forward, backward)) return std::nullopt;
     const auto stage = [&](const core::Action& action) { return static_cast<std::size_t>(table.model_stage(action.stage)); };
-    const std::pair key{stage(forward), stage(backward)};
-    const auto [found, added] = pairs.try_emplace(key, 0);
-    if (added) found->second = core::pair_peak(memory_of_bodies(key.first), memory_of_bodies(key.second));
-    return found->second;
+    const auto first = stage(forward), second = stage(backward);
+    auto& peak = pairs[like_[first] * kinds + like_[second]];
+    if (peak == unknown) peak = core::pair_peak(memory_of_bodies(first), memory_of_bodies(second));
+    return peak;
   };
   for (std::size_t r = 0; r < out.size(); ++r) {
     MemoryWalk walk;
