@@ -143,7 +143,7 @@ void add_unit_copies(const BodyContext& context, Body& body) {
     body.backward.insert(body.backward.begin(), unit_copy(gather_copies, Direction::backward, bytes, context));
   }
   const double made = recipe.weight_bytes, sent = recipe.gradient_reduce_bytes;
-  const double cast = made == sent || copies.gradients + copies.scalings == 0.0 ? 0.0 : made + sent;
+  const double cast = made == sent || !copies.any() ? 0.0 : made + sent;
   const double each = 2.0 * copies.gradients * made + cast + 2.0 * copies.scalings * sent;
   if (each <= 0.0) return;
   body.backward.push_back(unit_copy("gradient_copies", Direction::backward, each * body.all_parameters(), context));

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/graph/step_work.h"
 #include "core/model/model.h"
 #include "tests/core/plans.h"
@@ -52,6 +55,48 @@ TEST(Launches, CollectivesAreLaunchedToo) {
   EXPECT_EQ(count(body, Part::backward, "megatron-2021"), backward_2021 + 2);
 }
 
+Body expert_layer(const std::string& plan_text) {
+  const auto model = load_model("mixtral-8x7b");
+  const auto plan = plans::plan(plan_text);
+  const auto recipe = load_recipe("bf16");
+  const auto context = body_context(plan, recipe, load_framework("megatron"), model, 4096, AttentionKernel::flash2);
+  return layer_body(bodies_of(model, context).kinds.front(), plan.recompute, plan);
+}
+
+// A router stands for its GEMM, top k, loss and counts; each of 8 experts on the rank adds to both of its grouped GEMMs.
+TEST(Launches, RoutersAndExpertsHaveTheirOwn) {
+  const auto launches = load_framework("megatron").launches;
+  for (const auto& op : expert_layer("tp=1 dp=1 mb=1 gbs=1").forward) {
+    const auto count = launches_of(launches, op, CudaGraphs::none);
+    if (op.spec.name == "router") {
+      EXPECT_EQ(count, launches.gemm + launches.router.forward);
+    } else if (op.spec.name == "experts_up") {
+      EXPECT_EQ(count, launches.gemm + std::llround(8 * launches.expert));
+    }
+  }
+}
+
+// Graphs of attention hold what comes before the router, those of the router it alone; the experts are launched anyhow.
+TEST(Launches, GraphsOfPartsOfALayerLeaveTheRest) {
+  const auto launches = load_framework("megatron").launches;
+  const auto body = expert_layer("tp=1 dp=1 mb=1 gbs=1");
+  const auto counted = [&](CudaGraphs graphs) { return launches_of(launches, ops_of(body, Part::forward), graphs); };
+  std::int64_t attention = 0, router = 0;
+  for (const auto& op : body.forward) {
+    const std::string_view name = op.spec.name;
+    const auto count = launches_of(launches, op, CudaGraphs::none);
+    if (name == "router") router += count;
+    for (const auto* of_attention : {"norm", "qkv", "rope", "core_attention", "attention_out", "residual", "top_k"}) {
+      if (name == of_attention) attention += count;
+    }
+  }
+  const auto all = counted(CudaGraphs::none);
+  EXPECT_EQ(counted(CudaGraphs::layers), all);
+  EXPECT_EQ(counted(CudaGraphs::router), all - router);
+  EXPECT_EQ(counted(CudaGraphs::attention), all - attention);
+  EXPECT_EQ(counted(CudaGraphs::attention_router), all - attention - router);
+}
+
 // The parts of a split backward share its launches out.
 TEST(Launches, PartsOfABackwardHaveItsLaunches) {
   for (const std::string framework : {"megatron", "megatron-2021", "fsdp", "deepspeed"}) {
@@ -79,6 +124,42 @@ TEST(GradientSums, ApartTakeTwoMorePassesOverTheWeights) {
   EXPECT_EQ(bytes(fused.backward, "_gradient_sum"), 0.0);
   EXPECT_EQ(bytes(apart.backward, "_gradient_sum"), (2.0 + 2.0 * sum) * weights);
   EXPECT_EQ(bytes(fused.backward, "_weight_gradient") - bytes(apart.backward, "_weight_gradient"), (2.0 * sum - 2.0) * weights);
+}
+
+// Without re-entry a checkpoint's second forward ends before the last GEMM, whose output no backward of the layer needs.
+TEST(Recompute, StopsBeforeTheLastGemmWhereTheFrameworkDoes) {
+  const std::string plan = "tp=1 dp=1 mb=1 gbs=1 recompute=full";
+  const auto repeats = [&](const std::string& framework, std::string_view name) {
+    const auto body = layer_of(framework, plan, AttentionKernel::flash2);
+    return std::count_if(body.backward.begin(), body.backward.end(),
+                         [&](const BodyOp& op) { return op.recompute && op.spec.name == name; });
+  };
+  for (const std::string framework : {"megatron", "deepspeed"}) EXPECT_EQ(repeats(framework, "mlp_down"), 1) << framework;
+  for (const std::string framework : {"fsdp", "fsdp-eager", "llm-foundry"}) {
+    EXPECT_EQ(repeats(framework, "mlp_down"), 0) << framework;
+    EXPECT_EQ(repeats(framework, "mlp_up"), 1) << framework;
+  }
+}
+
+// Of a unit's parameters: FSDP2 copies what it gathered (2 + 2 bytes, forward and backward) and casts gradients from 2 to 4 bytes
+// on the way to the buffer that is reduced; llm-foundry's FSDP joins (2 + 2), casts (2 + 4)
+// and divides (4 + 4) gradients. Nothing where units are whole.
+TEST(UnitCopies, MoveWhatShardedUnitsHold) {
+  const auto parameters = layer_of("fsdp", "tp=1 dp=8 zero=3 mb=1 gbs=8", AttentionKernel::flash2).all_parameters();
+  const auto moved = [&](const std::string& framework, const std::string& recipe, int zero, bool backward) {
+    auto model = load_model("gpt2-xl");
+    const auto plan = plans::plan("tp=1 dp=8 mb=1 gbs=8 zero=" + std::to_string(zero));
+    const auto read = load_recipe(recipe);
+    const auto body = bodies_of(model, body_context(plan, read, load_framework(framework), model, 1024, AttentionKernel::flash2)).kinds.front();
+    const auto& ops = backward ? body.backward : body.forward;
+    return (bytes(ops, "unit_gather_copies") + bytes(ops, "gradient_copies")) / parameters;
+  };
+  EXPECT_DOUBLE_EQ(moved("fsdp", "bf16", 3, false), 4.0);
+  EXPECT_DOUBLE_EQ(moved("fsdp", "bf16", 3, true), 4.0 + 6.0);
+  EXPECT_DOUBLE_EQ(moved("llm-foundry", "bf16", 3, false), 0.0);
+  EXPECT_DOUBLE_EQ(moved("llm-foundry", "bf16", 3, true), 4.0 + 6.0 + 8.0);
+  EXPECT_DOUBLE_EQ(moved("llm-foundry", "bf16", 1, true), 0.0);
+  EXPECT_DOUBLE_EQ(moved("megatron", "bf16", 3, true), 0.0);
 }
 
 // BF16_Optimizer keeps bf16 gradients beside its fp32 sum: 2 bytes a parameter, none where the sum is in the weights' format.

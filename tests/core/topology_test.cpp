@@ -36,6 +36,23 @@ TEST(Topology, PlacementDecidesTheLink) {
   EXPECT_EQ(inside.says, "1 group of 8, inside one node");
 }
 
+// Two boards of 4: a ring for each of a board's members over a PCIe link of its own, within a board NVLink.
+TEST(Topology, BoardsOfAServerAreJoinedByTheLinksOfTheirMembers) {
+  Cluster cluster = h100s(8);
+  cluster.node.nvlink_domain = 4;
+  const double pcie = cluster.node.pcie_per_gpu.value, nvlink = cluster.node.nvlink_per_gpu.value;
+  ASSERT_LT(4.0 * pcie, nvlink);
+  const Topology topology(cluster);
+  EXPECT_NEAR(topology.group(0, 1, 8).intra.value, 4.0 * pcie, 1);
+  EXPECT_NEAR(topology.group(0, 2, 4).intra.value, 2.0 * pcie, 1);
+  EXPECT_NEAR(topology.group(0, 4, 2).intra.value, pcie, 1);
+  EXPECT_NEAR(topology.group(0, 1, 4).intra.value, nvlink, 1);
+  EXPECT_FALSE(topology.group(0, 1, 8).inside_nvlink);
+  // Bridged pairs have one link's rate.
+  cluster.node.nvlink_domain = 2;
+  EXPECT_NEAR(Topology(cluster).group(0, 1, 8).intra.value, pcie, 1);
+}
+
 TEST(Topology, SaysHowManyGroupsSpanWhat) {
   EXPECT_EQ(Topology(h100s(32)).group(0, 1, 8).says, "4 groups of 8, each inside one node");
   EXPECT_EQ(Topology(h100s(64)).group(8, 1, 8).says, "8 groups of 8, each inside one node");

@@ -47,4 +47,13 @@ TEST(Host, ALargeLayerIsNotTouched) {
   }
 }
 
+// CUDA_LAUNCH_BLOCKING=1: a launch waits for the kernel before it, so that both times add up.
+TEST(Host, LaunchesThatWaitAddUp) {
+  core::Framework framework;
+  EXPECT_EQ(simulator::host_end(framework, 300, 200), 300);
+  EXPECT_EQ(simulator::host_end(framework, 200, 300), 300);
+  framework.launches_wait = true;
+  EXPECT_EQ(simulator::host_end(framework, 300, 200), 500);
+}
+
 }  // namespace

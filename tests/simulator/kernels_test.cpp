@@ -177,6 +177,32 @@ TEST(Gemm, GroupedTilesStayWithinAnExpert) {
   EXPECT_NEAR(seconds(op, ten_sms()), 2 * (2.0 * 128 * 128 * (1024 + 64)) / (0.5 * 10e12 / 10), 1e-12);
 }
 
+// A launch for each expert: all but the first cost a further fixed time.
+TEST(Gemm, ALaunchForEachExpertTakesItsTime) {
+  const Curves curves = Curves::load(b200());
+  OpSpec op = gemm(1024, 4096, 7168, Format::bf16);
+  op.batch = 32;
+  op.grouped = true;
+  const double each_us = curves.at("gemm.grouped.fixed_us");
+  ASSERT_GT(each_us, 0.0);
+  EXPECT_NEAR(seconds(op, curves) - seconds(op, curves.with("gemm.grouped.fixed_us", {0.0})), 31e-6 * each_us, 1e-12);
+}
+
+// A weight gradient added to an fp32 sum moves 8 bytes an element where a plain output moves 2: a share of the 6 more is exposed
+// beside compute. A forward GEMM of the same bytes has no sum.
+TEST(Gemm, ASumThatNoTileHidesTakesItsTraffic) {
+  const Curves curves = Curves::load(b200());
+  OpSpec op = gemm(8192, 28672, 4096, Format::bf16);
+  op.direction = core::Direction::backward;
+  op.bytes = core::Bytes{2.0 * 4096 * (8192 + 28672) + 8.0 * 8192 * 28672};
+  const double share = curves.at("gemm.sum_exposed");
+  ASSERT_GT(share, 0.0);
+  const double expected = share * 6.0 * 8192 * 28672 / (curves.at("gemm.bandwidth_efficiency") * 8e12);
+  EXPECT_NEAR(seconds(op, curves) - seconds(op, curves.with("gemm.sum_exposed", {0.0})), expected, 1e-9);
+  op.direction = core::Direction::forward;
+  EXPECT_EQ(seconds(op, curves), seconds(op, curves.with("gemm.sum_exposed", {0.0})));
+}
+
 TEST(Gemm, GroupedLosesAtFewRowsAnExpert) {
   for (const core::Gpu& gpu : all_gpus()) {
     const Curves curves = Curves::load(gpu);
