@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <string_view>
 #include <utility>
@@ -43,8 +44,11 @@ void run_gnuplot(const std::string& script, const std::string& flag) {
   // Through a shell, which says by its status that there is no gnuplot.
   auto* pipe = ::popen("gnuplot 2>/dev/null", "w");
   if (pipe == nullptr) throw InputError(fmt::format("{}: gnuplot cannot be started", flag));
+  // Where there is none the shell may be gone before all is written, which must not end this process.
+  const auto before = std::signal(SIGPIPE, SIG_IGN);
   std::fwrite(script.data(), 1, script.size(), pipe);
   const int status = ::pclose(pipe);
+  std::signal(SIGPIPE, before);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (code == not_found)
     throw InputError(
