@@ -43,25 +43,9 @@ constexpr std::array gpu_names = std::to_array<GpuName>({
     {"RTX4090-24GB", "rtx4090"},
 });
 
-// Machines that their source describes, by what their runs' source_ref says: its GPU where the source measured kernels too,
-// its server.
-struct Machine {
-  std::string_view gpu, source_ref, ours, node, what;
-};
-constexpr std::array machines = std::to_array<Machine>(
-    {{"B200-SXM", "SimuMax docs/b200", "b200-simumax", "", "the source's own GEMM and attention times"},
-     {"A100-80GB-SXM", "tr11-176B", "a100-sxm-80", "jean-zay-a100", "the source's servers have two boards of 4"}});
-
-const Machine* machine_of(const core::MeasuredRun& run) {
-  for (const auto& machine : machines) {
-    if (machine.gpu == run.gpu && run.source_ref.find(machine.source_ref) != std::string::npos) return &machine;
-  }
-  return nullptr;
-}
-
 // By a source's name for it, or by ours.
-GpuName gpu_of(const core::MeasuredRun& run) {
-  if (const auto* machine = machine_of(run)) return {machine->gpu, machine->ours, machine->what};
+GpuName gpu_of(const core::MeasuredRun& run, const SourceFacts& facts) {
+  if (!facts.gpu.empty()) return {run.gpu, facts.gpu};
   for (const auto& name : gpu_names) {
     if (name.source == run.gpu) return name;
   }
@@ -133,26 +117,23 @@ std::string_view node_of(std::string_view gpu, std::int64_t per_node) {
 
 }  // namespace
 
-core::Cluster cluster_of(const core::MeasuredRun& run, Notes& notes) {
+core::Cluster cluster_of(const core::MeasuredRun& run, const SourceFacts& facts, Notes& notes) {
   if (!run.gpus || *run.gpus < 1) throw core::InputError("the number of GPUs is not stated");
-  const GpuName name = gpu_of(run);
+  const GpuName name = gpu_of(run, facts);
   if (!name.assumed.empty())
     notes.assume(fmt::format("{} is {}: {}", run.gpu, name.ours, name.assumed));
   // A row of one GPU says that the node has one: no link of it is used.
   const auto stated = run.gpus_per_node.value_or(0);
-  const auto* machine = machine_of(run);
-  const auto known = machine != nullptr ? machine->node : std::string_view();
-  const auto other = !known.empty() ? known : stated > 1 ? node_of(name.ours, stated) : std::string_view();
+  const bool known = !facts.node.empty();
+  const auto other = known ? std::string_view(facts.node) : stated > 1 ? node_of(name.ours, stated) : std::string_view();
   if (!other.empty()) notes.assume(fmt::format("a server such as {}", other));
   core::Cluster cluster = core::make_cluster(name.ours, *run.gpus, other);
   core::Node& node = cluster.node;
   const auto per_node = run.gpus_per_node.value_or(node.gpus);
   if (per_node > 1) node.gpus = static_cast<int>(std::min<std::int64_t>(per_node, 1024));
-  if (per_node > 1 || !run.gpus_per_node) {
-    if (known.empty()) {
-      take_domain(run, node, notes);
-      take_network(run, node);
-    }
+  if (!known && (per_node > 1 || !run.gpus_per_node)) {
+    take_domain(run, node, notes);
+    take_network(run, node);
   }
   if (run.gpu_power_w &&
       std::abs(static_cast<double>(*run.gpu_power_w) - cluster.gpu.tdp_W) > 1.0) {

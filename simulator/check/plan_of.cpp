@@ -347,7 +347,6 @@ void take_loss(const MeasuredRun& run, ParallelPlan& plan, Notes& notes) {
   const std::string& fusion = run.cross_entropy_fusion;
   if (fuses_loss(run)) {
     plan.loss = core::Loss::fused;
-    if (fusion == "native") notes.assume("Transformer Engine's fusion of the loss, which _cef stands for");
   } else if (fusion == "linear+loss") {
     plan.loss = core::Loss::linear;
   } else if (fusion.empty()) {

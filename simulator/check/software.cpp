@@ -87,23 +87,6 @@ void take_workspaces(const MeasuredRun& run, core::Framework& framework) {
   framework.workspaces.torch = core::Bytes{deterministic_workspace_MiB * core::mebibyte};
 }
 
-// The test of --defer-embedding-wgrad-compute has --wgrad-deferral-limit 2.
-constexpr std::int64_t deferral_limit_of_tests = 2;
-
-void take_deferral(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
-  if (!contains(run.test_case, "defer_embedding_wgrad_compute")) return;
-  framework.deferred_output_gradients = deferral_limit_of_tests;
-  notes.assume("the output layer's weight gradients of 2 micro-batches deferred");
-}
-
-// BigScience's V100 scripts of ZeRO-3 over Megatron's layers have --partition-activations (bigscience,
-// experiments/gpt2-meg-ds-zero/*.slurm); those of its Hugging Face runs have not.
-void take_partition(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
-  if (!run.id.starts_with("bs_v100_z3_")) return;
-  framework.divides_checkpoints = true;
-  notes.assume("layers' inputs divided over tensor-parallel ranks, as BigScience's scripts ask");
-}
-
 // From 2026 on torch.compile keeps one copy of the logits less in Megatron-Core's native loss (data/frameworks/megatron.json).
 constexpr int leaner_native_loss = 12 * 2026 + 1;
 
@@ -113,14 +96,10 @@ void take_native_loss(const MeasuredRun& run, core::Framework& framework) {
   framework.losses[static_cast<std::size_t>(core::Loss::unfused)] = old ? *framework.native_loss_2025 : *framework.native_loss;
 }
 
-// BigScience's A100 jobs: at 320 GPUs and more they hang unless launches wait for their kernels (tr11-176B prequel, "dealing
-// with JZ hanging on the large model").
-constexpr std::int64_t hangs_from_gpus = 320;
-
-void take_launch_blocking(const MeasuredRun& run, core::Framework& framework, Notes& notes) {
-  if (!contains(run.source_ref, "tr11-176B") || run.gpus.value_or(0) < hangs_from_gpus) return;
-  notes.assume("CUDA_LAUNCH_BLOCKING=1, without which the source's runs of 320 GPUs and more hang");
-  framework.launches_wait = true;
+void take_facts(const SourceFacts& facts, core::Framework& framework) {
+  framework.launches_wait = facts.launches_wait;
+  framework.divides_checkpoints = facts.divides_checkpoints;
+  framework.deferred_output_gradients = facts.deferred_output_gradients.value_or(0);
 }
 
 AttentionKernel best_of(AttentionKernel wanted, const core::Gpu& gpu) {
@@ -177,25 +156,23 @@ bool overlaps_by_default(const MeasuredRun& run) {
   return run.year.value_or(2021) > 2022;
 }
 
-// SimuMax's docs/strategy.md: "_cef" in the name of a case is --cross-entropy-fusion-impl te, where tables have the default.
 bool fuses_loss(const MeasuredRun& run) {
   const std::string& fusion = run.cross_entropy_fusion;
-  return fusion == "te" || contains(fusion, "flash-attn") || (run.id.starts_with("simumax_") && run.id.ends_with("_cef"));
+  return fusion == "te" || contains(fusion, "flash-attn");
 }
 
-core::Framework framework_of(const MeasuredRun& run, std::string_view name, const core::Gpu& gpu, Notes& notes) {
+core::Framework framework_of(
+    const MeasuredRun& run, const SourceFacts& facts, std::string_view name, const core::Gpu& gpu, Notes& notes) {
   core::Framework framework = core::load_framework(name, gpu.arch);
   if (run.padded_vocab) framework.vocab_multiple = 1;
   take_placeholders(run, framework, notes);
   take_gradient_sums(run, framework);
-  take_launch_blocking(run, framework, notes);
+  take_facts(facts, framework);
   if (!run.test_case.empty() && !run.gradient_fusion && name != "fsdp") {
     notes.assume("gradients' sums and GEMMs' workspaces are those of Megatron-LM's tests of that name");
   }
   take_workspaces(run, framework);
   take_native_loss(run, framework);
-  take_deferral(run, framework, notes);
-  take_partition(run, framework, notes);
   return framework;
 }
 

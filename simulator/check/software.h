@@ -6,6 +6,7 @@
 #include "core/measured/measured_run.h"
 #include "core/plan/plan.h"
 #include "simulator/check/notes.h"
+#include "simulator/check/sources.h"
 
 namespace simulator {
 
@@ -24,8 +25,10 @@ bool overlaps_by_default(const core::MeasuredRun& run);
 bool fuses_loss(const core::MeasuredRun& run);
 
 // The framework's figures for a run on a GPU: vocabulary as padded in the row, tensors in place of
-// gradients as old as the release, the loss and the workspaces that its arguments ask for.
-core::Framework framework_of(const core::MeasuredRun& run, std::string_view name, const core::Gpu& gpu, Notes& notes);
+// gradients as old as the release, the loss and the workspaces that its arguments ask for, and what
+// its source says besides.
+core::Framework framework_of(const core::MeasuredRun& run, const SourceFacts& facts, std::string_view name, const core::Gpu& gpu,
+                             Notes& notes);
 
 // The attention kernel of a run on a GPU.
 core::AttentionKernel attention_of(const core::MeasuredRun& run,

@@ -12,6 +12,7 @@
 #include "simulator/check/plan_of.h"
 #include "simulator/check/recipe_of.h"
 #include "simulator/check/software.h"
+#include "simulator/check/sources.h"
 #include "simulator/step.h"
 
 namespace simulator {
@@ -65,17 +66,21 @@ void check_legal(const Translation& t) {
     throw core::InputError(*reason);
 }
 
-Translation translated(const core::MeasuredRun& run) {
-  refuse_other_tests(run);
+Translation translated(const core::MeasuredRun& given) {
+  refuse_other_tests(given);
   Translation t;
+  const auto facts = facts_of(given);
+  for (const auto& sentence : facts.says) t.notes.assume(sentence);
+  auto run = given;
+  if (facts.cross_entropy_fusion) run.cross_entropy_fusion = *facts.cross_entropy_fusion;
   Setting& s = t.setting;
   s.model = model_of(run, t.notes);
-  s.cluster = cluster_of(run, t.notes);
+  s.cluster = cluster_of(run, facts, t.notes);
   s.recipe = recipe_of(run, s.cluster.gpu, t.notes);
   const auto name = framework_name(run, t.notes);
-  s.framework = framework_of(run, name, s.cluster.gpu, t.notes);
+  s.framework = framework_of(run, facts, name, s.cluster.gpu, t.notes);
   s.sharded_framework = stack_of(run) == Stack::megatron
-                            ? core::sharded_by(s.framework, framework_of(run, "fsdp", s.cluster.gpu, t.notes))
+                            ? core::sharded_by(s.framework, framework_of(run, facts, "fsdp", s.cluster.gpu, t.notes))
                             : s.framework;
   s.attention = attention_of(run, s.cluster.gpu, t.notes);
   s.seq = *run.seq_len;

@@ -134,7 +134,7 @@ TEST(Translate, TakesWhatMegatronsTestsAskFor) {
     core::MeasuredRun run;
     run.id = "m", run.test_case = test, run.cross_entropy_fusion = loss, run.release = "main " + date;
     Notes notes;
-    return framework_of(run, "megatron", gpu, notes);
+    return framework_of(run, facts_of(run), "megatron", gpu, notes);
   };
   const auto usual = of("gpt/gpt3_mcore_te_tp2_pp2");
   EXPECT_TRUE(usual.sums_gradients_apart);
@@ -331,6 +331,28 @@ TEST(Layout, RepeatsStagesAndGroups) {
        {"Etx", "(tt|", "t*", "t*0", ")", "(((((((((((t)))))))))))", "((t*9999)*9999)*9999"}) {
     EXPECT_THROW(layers_of_layout(bad), core::InputError) << bad;
   }
+}
+
+// What a source says elsewhere holds for its runs alone, and only where all that tells them does.
+TEST(SourceFacts, HoldForTheRunsThatTheyTell) {
+  core::MeasuredRun run;
+  run.id = "bs_a100_test";
+  run.gpu = "A100-80GB-SXM";
+  run.source_ref = "bigscience-workshop/bigscience train/tr11-176B-ml/chronicles-prequel.md";
+  run.gpus = 319;
+  EXPECT_EQ(facts_of(run).node, "jean-zay-a100");
+  EXPECT_FALSE(facts_of(run).launches_wait);
+  run.gpus = 320;
+  EXPECT_TRUE(facts_of(run).launches_wait);
+  EXPECT_EQ(facts_of(run).says.size(), 2u);
+  run.gpu = "V100-32GB-SXM";
+  EXPECT_EQ(facts_of(run).node, "");
+  core::MeasuredRun other;
+  other.id = "simumax_like";
+  EXPECT_FALSE(facts_of(other).cross_entropy_fusion);
+  other.id = "simumax_case_cef";
+  EXPECT_EQ(facts_of(other).cross_entropy_fusion, "te");
+  EXPECT_TRUE(facts_of({}).says.empty());
 }
 
 }  // namespace
