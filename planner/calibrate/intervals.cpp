@@ -284,7 +284,7 @@ std::vector<ResidualRow> residual_rows(const CalibrationRows& rows, const Interv
               row.source,
               gpu.name,
               gpu.arch,
-              configuration_of(row),
+              row.configuration,
               simulator::class_of(setting, row.run.plan, bench.curves(), rules.software),
               std::log(row.measured_s / simulator::predict(row.run, bench).step_time_s),
               row.weight};

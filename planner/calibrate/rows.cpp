@@ -15,6 +15,18 @@ namespace planner {
 
 namespace {
 
+std::string configuration_of(const CalibrationRow& row) {
+  const auto& s = row.run.setting;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}",
+                     row.source,
+                     s.cluster.gpu.name,
+                     s.gpus,
+                     s.model.name,
+                     s.seq,
+                     s.recipe.name,
+                     core::to_text(row.run.plan));
+}
+
 std::optional<CalibrationRow> row_of(const core::MeasuredRun& run) {
   if (!run.simulatable || run.out_of_memory) return std::nullopt;
   try {
@@ -51,18 +63,6 @@ void weigh(std::vector<CalibrationRow>& rows, const CalibrationSpec& spec) {
 std::string calibration_source(const core::MeasuredRun& run) {
   auto source = simulator::source_of(run);
   return source.starts_with("mb") ? "mb" : source;
-}
-
-std::string configuration_of(const CalibrationRow& row) {
-  const auto& s = row.run.setting;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}",
-                     row.source,
-                     s.cluster.gpu.name,
-                     s.gpus,
-                     s.model.name,
-                     s.seq,
-                     s.recipe.name,
-                     core::to_text(row.run.plan));
 }
 
 CalibrationRows calibration_rows(const std::vector<core::MeasuredTable>& tables,

@@ -29,9 +29,6 @@ struct CalibrationRows {
 // one, else simulator::source_of.
 std::string calibration_source(const core::MeasuredRun& run);
 
-// Rows that say the same are repeats of one configuration.
-std::string configuration_of(const CalibrationRow& row);
-
 // All rows that have a step time to be predicted, weighted so that no source dominates: a source
 // of n different configurations weighs sqrt(n) rows, at most `source_most`, times its weight in the
 // specification; rows of one configuration share its weight. Those of the source `leave_out` ("" for
