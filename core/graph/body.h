@@ -21,6 +21,7 @@ struct BodyOp {
   Scope scope = Scope::none;
   bool recompute = false;        // forward work done again in the backward pass
   bool overlaps_next = false;    // a collective that runs beside the next operation and is joined after it
+  bool once = false;             // of the forward pass alone: recompute does not repeat it
   bool weight_gradient = false;  // backward work that only the gradients of weights need: W of a split backward
   Modules repeated_by = 0;       // forward work that recompute of any of these modules repeats
   std::uint16_t block = 0;       // place of its block in the layer

@@ -119,8 +119,6 @@ void merge(Body& body, Body&& block) {
   body.output_weight += block.output_weight;
 }
 
-constexpr std::string_view gather_copies = "unit_gather_copies";
-
 BodyOp unit_copy(std::string_view name, Direction direction, double bytes, const BodyContext& context) {
   BodyOp op;
   op.spec.kind = OpKind::memory_bound;
@@ -139,8 +137,9 @@ void add_unit_copies(const BodyContext& context, Body& body) {
   if (!context.sharded_units || body.all_parameters() <= 0.0) return;
   // With replicated parameters (ZeRO-2) too: a micro-batch gathers what the one before it freed.
   if (const double bytes = 2.0 * copies.gathers * recipe.parameter_gather_bytes * body.all_parameters(); bytes > 0.0) {
-    body.forward.insert(body.forward.begin(), unit_copy(gather_copies, Direction::forward, bytes, context));
-    body.backward.insert(body.backward.begin(), unit_copy(gather_copies, Direction::backward, bytes, context));
+    body.forward.insert(body.forward.begin(), unit_copy("unit_gather_copies", Direction::forward, bytes, context));
+    body.forward.front().once = true;  // the backward gathers for its recompute too
+    body.backward.insert(body.backward.begin(), unit_copy("unit_gather_copies", Direction::backward, bytes, context));
   }
   const double made = recipe.weight_bytes, sent = recipe.gradient_reduce_bytes;
   const double cast = made == sent || !copies.any() ? 0.0 : made + sent;
@@ -195,7 +194,7 @@ Body recompute_all(const Body& body) {
   Body out = body;
   std::vector<BodyOp> backward = body.forward;
   if (body.stops_early) leave_out_end(backward);
-  std::erase_if(backward, [](const BodyOp& op) { return op.spec.name == gather_copies; });
+  std::erase_if(backward, [](const BodyOp& op) { return op.once; });
   for (auto& op : backward) op.recompute = true;
   append(backward, body.backward);
   out.backward = std::move(backward);
