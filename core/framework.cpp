@@ -141,8 +141,9 @@ Launches read_launches(const Document& document, Figures::Sources& sources) {
 
 Framework load_framework(std::string_view name, std::string_view arch) {
   const auto document = Document::read_json_file(data_file("frameworks", name, "--framework"));
-  document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic", "attention_traffic",
-                           "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank", "gradient_buffers", "prefetch_parameters",
+  document.reject_unknown({"title", "vocab_multiple", "loss", "norm_traffic", "activation_traffic", "rope_traffic",
+                           "attention_traffic", "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank",
+                           "gradient_buffers", "prefetch_parameters",
                            "layer_gradient_placeholders", "output_gradient_placeholders", "keeps_output_gather",
                            "flat_gradients", "unit_copies", "sums_gradients_apart", "recompute_stops_early", "keeps_gradients",
                            "context_GiB", "workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",

@@ -50,7 +50,8 @@ struct Launches {
   std::int64_t recompute = 0;        // bookkeeping of a body that runs its forward again, random states above all
 };
 
-// What moves in memory, for each micro-batch, around the gathers and reductions of parameters that are sharded unit by unit (FSDP).
+// What moves in memory, for each micro-batch, around the gathers and reductions of parameters that are sharded unit by unit
+// (FSDP).
 struct UnitCopies {
   double gathers = 0;    // times gathered parameters are copied to where they are used
   double gradients = 0;  // times gradients are copied, as the backward made them, to where they are reduced
@@ -125,6 +126,6 @@ struct Framework {
 Framework sharded_by(const Framework& layers, Framework sharding);
 
 // With the workspaces of a GPU architecture (Gpu::arch). Throws InputError.
-Framework load_framework(std::string_view name, std::string_view arch = "hopper");
+Framework load_framework(std::string_view name, std::string_view arch);
 
 }  // namespace core

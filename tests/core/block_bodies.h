@@ -19,7 +19,7 @@ struct Setting {
   explicit Setting(const core::ModelSpec& model, const std::string& plan, std::int64_t seq)
       : context(core::body_context(plans::plan(plan),
                                    recipe,
-                                   core::load_framework("megatron"),
+                                   core::load_framework("megatron", "hopper"),
                                    model,
                                    seq,
                                    core::AttentionKernel::flash2)) {

@@ -18,12 +18,12 @@ Body layer_of(const std::string& framework, const std::string& plan_text, Attent
   model.hidden_dropout = model.attention_dropout = 0.1;
   const auto plan = plans::plan(plan_text);
   const auto recipe = load_recipe("fp16");
-  const auto context = body_context(plan, recipe, load_framework(framework), model, 1024, attention);
+  const auto context = body_context(plan, recipe, load_framework(framework, "hopper"), model, 1024, attention);
   return layer_body(bodies_of(model, context).kinds.front(), plan.recompute, plan);
 }
 
 std::int64_t count(const Body& body, Part part, const std::string& framework) {
-  return launches_of(load_framework(framework).launches, ops_of(body, part), CudaGraphs::none);
+  return launches_of(load_framework(framework, "hopper").launches, ops_of(body, part), CudaGraphs::none);
 }
 
 // A GPT layer of Megatron-LM 2.6 (megatron/model/transformer.py). Forward: 2 norms, 4 GEMMs, in attention the bias of queries, keys
@@ -59,13 +59,13 @@ Body expert_layer(const std::string& plan_text) {
   const auto model = load_model("mixtral-8x7b");
   const auto plan = plans::plan(plan_text);
   const auto recipe = load_recipe("bf16");
-  const auto context = body_context(plan, recipe, load_framework("megatron"), model, 4096, AttentionKernel::flash2);
+  const auto context = body_context(plan, recipe, load_framework("megatron", "hopper"), model, 4096, AttentionKernel::flash2);
   return layer_body(bodies_of(model, context).kinds.front(), plan.recompute, plan);
 }
 
 // A router stands for its GEMM, top k, loss and counts; each of 8 experts on the rank adds to both of its grouped GEMMs.
 TEST(Launches, RoutersAndExpertsHaveTheirOwn) {
-  const auto launches = load_framework("megatron").launches;
+  const auto launches = load_framework("megatron", "hopper").launches;
   for (const auto& op : expert_layer("tp=1 dp=1 mb=1 gbs=1").forward) {
     const auto count = launches_of(launches, op, CudaGraphs::none);
     if (op.spec.name == "router") {
@@ -78,7 +78,7 @@ TEST(Launches, RoutersAndExpertsHaveTheirOwn) {
 
 // Graphs of attention hold what comes before the router, those of the router it alone; the experts are launched anyhow.
 TEST(Launches, GraphsOfPartsOfALayerLeaveTheRest) {
-  const auto launches = load_framework("megatron").launches;
+  const auto launches = load_framework("megatron", "hopper").launches;
   const auto body = expert_layer("tp=1 dp=1 mb=1 gbs=1");
   const auto counted = [&](CudaGraphs graphs) { return launches_of(launches, ops_of(body, Part::forward), graphs); };
   std::int64_t attention = 0, router = 0;
@@ -150,7 +150,7 @@ TEST(UnitCopies, MoveWhatShardedUnitsHold) {
     auto model = load_model("gpt2-xl");
     const auto plan = plans::plan("tp=1 dp=8 mb=1 gbs=8 zero=" + std::to_string(zero));
     const auto read = load_recipe(recipe);
-    const auto body = bodies_of(model, body_context(plan, read, load_framework(framework), model, 1024, AttentionKernel::flash2)).kinds.front();
+    const auto body = bodies_of(model, body_context(plan, read, load_framework(framework, "hopper"), model, 1024, AttentionKernel::flash2)).kinds.front();
     const auto& ops = backward ? body.backward : body.forward;
     return (bytes(ops, "unit_gather_copies") + bytes(ops, "gradient_copies")) / parameters;
   };
@@ -164,7 +164,7 @@ TEST(UnitCopies, MoveWhatShardedUnitsHold) {
 
 // BF16_Optimizer keeps bf16 gradients beside its fp32 sum: 2 bytes a parameter, none where the sum is in the weights' format.
 TEST(GradientSums, KeptGradientsTakeTheWeightsBytes) {
-  auto framework = load_framework("megatron-deepspeed");
+  auto framework = load_framework("megatron-deepspeed", "hopper");
   RankParameters p;
   p.all.dense = p.gemm.dense = 1e9;
   const auto buffers = [&](const std::string& recipe) {

@@ -16,7 +16,7 @@ constexpr double GiB = 1024.0 * 1024.0 * 1024.0;
 
 struct Case {
   ModelSpec model;
-  Framework framework = load_framework("fsdp");
+  Framework framework = load_framework("fsdp", "hopper");
   Recipe recipe = load_recipe("bf16");
 
   explicit Case(const std::string& name) : model(load_model(name)) {}
@@ -135,7 +135,7 @@ TEST(Loss, IsReducedOverTheVocabularysParts) {
 // Beside the logits that are kept: what the loss itself needs, or the 16-bit gradient in their place and that of the input.
 TEST(Loss, PeakIsItsOwnOrThatOfTheInputsGradient) {
   Case c("llama-2-7b");
-  c.framework = load_framework("megatron");
+  c.framework = load_framework("megatron", "hopper");
   const double n = 16384.0 * 32000, input = 2.0 * 16384 * 4096;
   const auto unfused = c.output("", 16384);
   EXPECT_EQ(unfused.forward_transient.value, 2.0 * n);
@@ -148,7 +148,7 @@ TEST(Loss, PeakIsItsOwnOrThatOfTheInputsGradient) {
 // Megatron-Core's native fusion: fp32 softmax 4, its copy 4 and 16-bit logits 2; with the differences of 2025 14 bytes.
 TEST(Loss, NativeFusionHoldsCopiesOfTheLogits) {
   Case c("llama-2-7b");
-  c.framework = load_framework("megatron");
+  c.framework = load_framework("megatron", "hopper");
   const double n = 16384.0 * 32000;
   const auto peak = [&](const LossFigures& figures) {
     c.framework.losses[static_cast<std::size_t>(Loss::unfused)] = figures;
@@ -166,7 +166,7 @@ TEST(Loss, GatheredInputHasMemoryOfItsOwn) {
   const auto freed = c.output("tp=2 sp", 16384);
   EXPECT_EQ(freed.gather_buffer.value, 0.0);
   EXPECT_EQ(freed.forward_transient.value, c.framework.loss(Loss::unfused).transient * n + whole);
-  c.framework = load_framework("megatron");
+  c.framework = load_framework("megatron", "hopper");
   const auto kept = c.output("tp=2 sp", 16384);
   EXPECT_EQ(kept.gather_buffer.value, whole);
   EXPECT_EQ(kept.forward_transient.value, 2.0 * n);
@@ -197,12 +197,12 @@ TEST(Framework, EagerKernelsMoveMore) {
   const auto model = load_model("llama-2-7b");
   const auto recipe = load_recipe("bf16");
   const auto layer = [&](const std::string& name) {
-    const auto framework = load_framework(name);
+    const auto framework = load_framework(name, "hopper");
     return bodies_of(model, body_context(plans::plan(""), recipe, framework, model, 4096, AttentionKernel::flash2))
         .kinds.front();
   };
   const auto fused = layer("fsdp"), eager = layer("deepspeed");
-  const auto framework = load_framework("deepspeed");
+  const auto framework = load_framework("deepspeed", "hopper");
   const double tokens = 4096, h = 4096, F = 11008;
   EXPECT_EQ(traffic(fused.forward, "norm"), 2 * 2 * 2 * tokens * h);  // two norms read and write
   EXPECT_EQ(traffic(fused.forward, "activation"), 3 * 2 * tokens * F);
@@ -219,7 +219,7 @@ TEST(Framework, EagerKernelsMoveMore) {
 // Inside a graph the host launches at once.
 TEST(Framework, GraphsTakeLessOfTheHost) {
   for (const auto* name : {"megatron", "fsdp", "deepspeed"}) {
-    const auto framework = load_framework(name);
+    const auto framework = load_framework(name, "hopper");
     EXPECT_LT(framework.host(CudaGraphs::layers).value, 0.1 * framework.host(CudaGraphs::none).value) << name;
   }
 }
@@ -238,7 +238,7 @@ TEST(Framework, WorkspacesGrowWithHopper) {
 
 // Megatron-FSDP shards the layers of Megatron-Core, whose loss they keep.
 TEST(Framework, ShardedKeepsItsOwnLoss) {
-  const auto layers = load_framework("megatron"), fsdp = load_framework("fsdp"), sharded = sharded_by(layers, fsdp);
+  const auto layers = load_framework("megatron", "hopper"), fsdp = load_framework("fsdp", "hopper"), sharded = sharded_by(layers, fsdp);
   EXPECT_EQ(sharded.loss(Loss::unfused).transient, layers.loss(Loss::unfused).transient);
   EXPECT_NE(sharded.loss(Loss::unfused).transient, fsdp.loss(Loss::unfused).transient);
   EXPECT_EQ(sharded.linear_loss, layers.linear_loss);
@@ -248,7 +248,7 @@ TEST(Framework, ShardedKeepsItsOwnLoss) {
 // DeepSpeed: two buffers of 5e8 gradients in 16 bits, a rank's share of all in fp32 at the step, and 5e7 parameters gathered
 // ahead where they are sharded.
 TEST(Framework, DeepSpeedsBuffers) {
-  const auto framework = load_framework("deepspeed");
+  const auto framework = load_framework("deepspeed", "hopper");
   RankParameters p;
   p.all.dense = p.gemm.dense = 7e9;
   p.largest_body = 2e8;

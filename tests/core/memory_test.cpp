@@ -26,7 +26,7 @@ ModelBodies bodies(const ModelSpec& model,
                    std::int64_t seq,
                    AttentionKernel attention) {
   static const Recipe recipe = load_recipe("fp16");
-  static const Framework framework = load_framework("megatron");
+  static const Framework framework = load_framework("megatron", "hopper");
   return bodies_of(model,
                    body_context(plans::plan(text), recipe, framework, model, seq, attention));
 }
@@ -185,7 +185,7 @@ TEST(Activations, OfALayersBackwardAreThoseOfItsLastBlock) {
 // Full recompute keeps a layer's input, 2 s b h, on each tensor-parallel rank, unless a run divides it over them.
 TEST(Activations, OfFullRecomputeAreDividedWhereARunAsks) {
   const auto model = load_model("gpt3-22b");
-  auto framework = load_framework("megatron");
+  auto framework = load_framework("megatron", "hopper");
   const double whole = 2.0 * 2048 * 6144;
   for (const bool divides : {false, true}) {
     framework.divides_checkpoints = divides;
@@ -234,7 +234,7 @@ double states(double parameters, const std::string& text, const std::string& rec
   RankParameters p;
   p.all.dense = p.gemm.dense = parameters;
   return bytes(
-      resident_memory(p, plans::plan(text), load_recipe(recipe), load_framework("megatron")),
+      resident_memory(p, plans::plan(text), load_recipe(recipe), load_framework("megatron", "hopper")),
       {MemoryTerm::weights, MemoryTerm::gradients, MemoryTerm::optimizer});
 }
 
@@ -351,10 +351,10 @@ TEST(States, OfZeroThreeAndWhatTheEstimatorLeavesOut) {
   p.all.dense = p.gemm.dense = 6805e6;
   p.largest_body = 131e6;
   const auto plan = plans::plan("dp=4 zero=3 gbs=4");
-  const auto terms = resident_memory(p, plan, load_recipe("bf16"), load_framework("fsdp"));
+  const auto terms = resident_memory(p, plan, load_recipe("bf16"), load_framework("fsdp", "hopper"));
   EXPECT_NEAR((states_of(terms) + 4 * p.largest_body) / GiB, 29.0, 0.29);
   EXPECT_NEAR(states_of(terms), 18 * p.all.dense / 4, rounding);
-  const auto framework = load_framework("fsdp");
+  const auto framework = load_framework("fsdp", "hopper");
   EXPECT_NEAR(bytes(terms, {MemoryTerm::buffers}),
               framework.workspaces.all(false).value + (2 * 2 + 2 + 4) * p.largest_body,
               512);
@@ -371,7 +371,7 @@ TEST(States, OfZeroThreeAndWhatTheEstimatorLeavesOut) {
 // the main gradients, Megatron-LM for the output layer's too; grouped GEMMs have four workspaces more. Experts are alike, so
 // that one stands for all; fully sharded frameworks have none of it.
 TEST(States, HavePlaceholdersOfTheGradientsThatGemmsAdd) {
-  const auto workspaces = load_framework("megatron").workspaces;
+  const auto workspaces = load_framework("megatron", "hopper").workspaces;
   const double workspace = workspaces.all(false).value;
   const double h = 4096, kv = 1024, F = 14336, V = 128256, layer_size = 2 * h * h + 2 * h * kv + 3 * h * F;
   const auto buffers = [](const ModelSpec& model, const std::string& text, std::int64_t rank) {
@@ -405,7 +405,7 @@ TEST(States, HaveTheOutputLayersGatheredInput) {
 // deferred, but for the last micro-batch of the step.
 TEST(States, HaveOperandsOfDeferredOutputGradients) {
   const auto model = load_model("llama-3.1-8b");
-  auto framework = load_framework("megatron");
+  auto framework = load_framework("megatron", "hopper");
   const auto buffers = [&](std::int64_t deferred, const std::string& text) {
     framework.deferred_output_gradients = deferred;
     const auto plan = plans::plan(text);
@@ -425,7 +425,7 @@ TEST(States, HaveTheFlatCopyOfNarrowGradients) {
   RankParameters p;
   p.all.dense = p.gemm.dense = 1e9;
   const auto buffers = [&](const char* framework, const char* recipe, const std::string& plan) {
-    return bytes(resident_memory(p, plans::plan(plan), load_recipe(recipe), load_framework(framework)), {MemoryTerm::buffers});
+    return bytes(resident_memory(p, plans::plan(plan), load_recipe(recipe), load_framework(framework, "hopper")), {MemoryTerm::buffers});
   };
   const auto flat = [&](const char* framework, const char* recipe, const std::string& zero, std::int64_t dp) {
     const auto text = "dp=" + std::to_string(dp) + " gbs=" + std::to_string(dp) + " zero=";
@@ -441,7 +441,7 @@ TEST(States, HaveTheFlatCopyOfNarrowGradients) {
 TEST(States, CountACommunicatorForEachKindOfGroup) {
   const auto of = [](const std::string& text) {
     return bytes(
-        resident_memory({}, plans::plan(text), load_recipe("bf16"), load_framework("megatron")),
+        resident_memory({}, plans::plan(text), load_recipe("bf16"), load_framework("megatron", "hopper")),
         {MemoryTerm::communicators});
   };
   const double one = of("dp=8") / 2;  // world and data
@@ -480,7 +480,7 @@ TEST(ResidentMemory, HoldsTheGradientsOfARunsStage) {
   rank.all.dense = rank.gemm.dense = 4e9, rank.largest_body = 1e8, rank.largest_stage = 1e9;
   const auto recipe = load_recipe("bf16");
   const auto bytes = [&](const std::string& plan) {
-    const auto terms = resident_memory(rank, plans::plan(plan), recipe, load_framework("fsdp"));
+    const auto terms = resident_memory(rank, plans::plan(plan), recipe, load_framework("fsdp", "hopper"));
     return static_cast<double>(terms[index_of(MemoryTerm::buffers)]);
   };
   EXPECT_NEAR(bytes("dp=8 zero=2 gbs=8 reduce=runs") - bytes("dp=8 zero=2 gbs=8"), 4.0 * 1e9, 1024.0);

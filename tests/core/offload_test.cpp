@@ -81,7 +81,7 @@ TEST(Offload, OfActivationsMovesWhatLayersKeep) {
 // Two layers' worth stay on the device, whatever the number of layers and micro-batches; the rest is on the host.
 TEST(Offload, OfActivationsLeavesTwoLayersOnTheDevice) {
   const auto model = load_model("llama-3.1-8b");
-  const auto framework = load_framework("megatron");
+  const auto framework = load_framework("megatron", "hopper");
   const auto kept = plans::step(model, plans::plan("gbs=1"), 4096);
   const auto gone = plans::step(model, plans::plan("gbs=1 offload=activations"), 4096);
   const auto layer = kept.stages[0].bodies[1];
@@ -110,7 +110,7 @@ TEST(Offload, OfActivationsKeepsTheMicroBatchesInFlightOnTheHost) {
 
 // The node that needs most: pipeline ranks of 4 GPUs on nodes of 8, then of 8 on nodes of 4 and of 6 on nodes of 4.
 TEST(Offload, HostMemoryIsThatOfTheFullestNode) {
-  auto framework = load_framework("megatron");
+  auto framework = load_framework("megatron", "hopper");
   framework.host_memory_factor = 1.5;
   EXPECT_DOUBLE_EQ(node_host_memory({5, 1, 2, 3}, plans::plan("pp=4 dp=4 gbs=16"), 8, framework), 1.5 * 4 * (5 + 1));
   EXPECT_DOUBLE_EQ(node_host_memory({5, 7}, plans::plan("pp=2 dp=8 gbs=16"), 4, framework), 1.5 * 4 * 7);
@@ -131,7 +131,7 @@ RankParameters parameters(double all, double largest) {
 TEST(Offload, OfZeroThreeIsTheEstimators) {
   const auto p = parameters(6805e6, 131e6);
   const auto recipe = load_recipe("bf16");
-  auto framework = load_framework("deepspeed");
+  auto framework = load_framework("deepspeed", "hopper");
   const auto states = [&](const MemoryTerms& m) {
     double sum = 0.0;
     for (const auto term : {MemoryTerm::weights, MemoryTerm::gradients, MemoryTerm::optimizer}) {
@@ -160,7 +160,7 @@ TEST(Offload, OfThirtyTwoBillionNeedsBetween650And850GB) {
   const auto p = parameters(32.5e9, 1e9);
   const auto recipe = load_recipe("bf16");
   EXPECT_NEAR(8 * host_memory(p, plan, recipe), 585 * GB, 1.0);
-  const auto need = node_host_memory({host_memory(p, plan, recipe)}, plan, 8, load_framework("deepspeed"));
+  const auto need = node_host_memory({host_memory(p, plan, recipe)}, plan, 8, load_framework("deepspeed", "hopper"));
   EXPECT_GT(need, 650 * GB);
   EXPECT_LT(need, 850 * GB);
 }
@@ -168,7 +168,7 @@ TEST(Offload, OfThirtyTwoBillionNeedsBetween650And850GB) {
 // Gradients on the rank: those of ZeRO 0 and 1 (F22: one buffer of the whole model), none where they go out as they are reduced.
 TEST(Offload, KeepsGradientsWhereTheyAreAccumulated) {
   const auto recipe = load_recipe("bf16");
-  const auto framework = load_framework("megatron");
+  const auto framework = load_framework("megatron", "hopper");
   const auto gradients = [&](const std::string& text) {
     return static_cast<double>(
         resident_memory(parameters(1e9, 0), plans::plan(text), recipe, framework)[index_of(MemoryTerm::gradients)]);

@@ -56,7 +56,7 @@ inline core::StepWork step(const core::ModelSpec& model,
                            const std::string& recipe = "bf16",
                            const std::string& framework = "megatron") {
   return core::step_work(
-      model, plan, core::load_recipe(recipe), core::load_framework(framework), seq, attention);
+      model, plan, core::load_recipe(recipe), core::load_framework(framework, "hopper"), seq, attention);
 }
 
 inline core::ScheduleTable table(const core::ParallelPlan& plan) {

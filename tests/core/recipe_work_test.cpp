@@ -17,7 +17,7 @@ Body layer(const std::string& recipe_name, const std::string& plan, bool high_pr
   const auto model = load_model("llama-2-7b");
   const auto given = load_recipe(recipe_name);
   const auto recipe = high_precision ? given.kept_high() : given;
-  const auto framework = load_framework("megatron");
+  const auto framework = load_framework("megatron", "hopper");
   auto context = body_context(plans::plan(plan), recipe, framework, model, 4096, AttentionKernel::flash2);
   context.high_precision = high_precision;
   return bodies_of(model, context).kinds.front();
@@ -159,7 +159,7 @@ TEST(RecipeWork, ExpertsAreCastTogether) {
 double states(const std::string& recipe, double gemm) {
   RankParameters p;
   p.all.dense = 1e9, p.gemm.dense = gemm;
-  const auto terms = resident_memory(p, plans::plan(""), load_recipe(recipe), load_framework("megatron"));
+  const auto terms = resident_memory(p, plans::plan(""), load_recipe(recipe), load_framework("megatron", "hopper"));
   double sum = 0.0;
   for (const auto term : {MemoryTerm::weights, MemoryTerm::gradients, MemoryTerm::optimizer}) {
     sum += static_cast<double>(terms[index_of(term)]);

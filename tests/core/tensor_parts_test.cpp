@@ -64,7 +64,7 @@ TEST(TensorParts, OfMegatronAreARingBeforeAndAPipelineAfterAGemm) {
 TEST(TensorParts, OfFsdpAreCopiedBothWays) {
   const auto model = load_model("llama-3.1-8b");
   Setting setting(model, split + " overlap=both+tensor", 8192);
-  setting.context.tensor_parts = load_framework("fsdp").tensor_parts;
+  setting.context.tensor_parts = load_framework("fsdp", "hopper").tensor_parts;
   const auto ops = body(model, "mlp", setting.context);
   EXPECT_EQ(kinds_of(ops.forward),
             "send_receive* gemm send_receive* gemm send_receive* gemm gemm memory_bound "
@@ -82,7 +82,7 @@ TEST(TensorParts, AddUpToTheWhole) {
     for (const std::string framework : {"megatron", "fsdp"}) {
       const auto bodies = [&](const std::string& plan) {
         Setting setting(model, plan, 4096);
-        setting.context.tensor_parts = load_framework(framework).tensor_parts;
+        setting.context.tensor_parts = load_framework(framework, "hopper").tensor_parts;
         auto all = bodies_of(model, setting.context);
         all.kinds.push_back(all.embedding), all.kinds.push_back(all.output);
         return all.kinds;

@@ -207,7 +207,7 @@ TEST(ExpertParallel, CapacityPadsWhatTravels) {
   const auto model = first_layers("mixtral-8x7b", 3);
   const auto plan = plans::plan("dp=8 gbs=16 ep=8");
   const auto recipe = load_recipe("bf16");
-  const auto framework = load_framework("megatron");
+  const auto framework = load_framework("megatron", "hopper");
   auto context = body_context(plan, recipe, framework, model, 512, AttentionKernel::flash2);
   for (const double c : {1.0, 1.25, 2.0}) {
     context.capacity = c;

@@ -262,7 +262,7 @@ TEST(Flops, OfAStepAreSixNDAndAttentionForEveryKindOfModel) {
 TEST(Recompute, RepeatsTheForwardOperations) {
   const auto model = load_model("gpt3-22b");
   const auto recipe = load_recipe("bf16");
-  const auto framework = load_framework("megatron");
+  const auto framework = load_framework("megatron", "hopper");
   const auto context =
       body_context(plans::plan("tp=8 sp"), recipe, framework, model, 2048, AttentionKernel::flash2);
   const auto plain = bodies_of(model, context).kinds.front();
