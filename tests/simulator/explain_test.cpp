@@ -118,7 +118,8 @@ TEST(Explain, NamesEveryFigureThatMovesTheDuration) {
       EXPECT_TRUE(named) << name << ": " << key;
       ++moved;
     }
-    EXPECT_GT(moved, 0u) << name;
+    // Of a collective most other values change the algorithm, which is not held here.
+    EXPECT_GT(moved, is_collective(spec->kind) ? 0u : 1u) << name;
   }
 }
 
