@@ -8,8 +8,8 @@
 
 namespace core {
 
-// Launches that an operation stands for, by its kind and, among kernels bound by memory, its name; 0 inside a graph of a part of
-// its layer. Where graphs cover whole layers all count, at Framework::host(graphs) each.
+// Launches that an operation stands for, by its kind and, among kernels bound by memory, its name; 0 inside a graph of a part
+// of its layer. Where graphs cover whole layers all count, at Framework::host(graphs) each.
 std::int64_t launches_of(const Launches& launches, const BodyOp& op, CudaGraphs graphs);
 
 // Launches of operations that run one after another: the host time of a part of a body is this many times

@@ -133,6 +133,11 @@ class Reader {
     }
     return true;
   }
+  void read_graphs() {
+    plan_.graphs = static_cast<CudaGraphs>(
+        choice({name_of(CudaGraphs::none), name_of(CudaGraphs::layers), name_of(CudaGraphs::attention),
+                name_of(CudaGraphs::router), name_of(CudaGraphs::attention_router)}));
+  }
   bool read_choice() {
     const auto key = word_.key;
     if (key == "schedule") read_schedule();
@@ -143,7 +148,7 @@ class Reader {
     else if (key == "collectives") read_collectives();
     else if (key == "reduce") plan_.reduce_runs = choice({"each", "runs"}) == 1;
     else if (key == "loss") plan_.loss = static_cast<Loss>(choice({"unfused", "fused", "linear"}));
-    else if (key == "graphs") plan_.graphs = static_cast<CudaGraphs>(choice({"none", "layers", "attention", "router", "attention+router"}));
+    else if (key == "graphs") read_graphs();
     else if (key == "sync") plan_.post_validation = choice({"before", "post"}) == 1;
     else if (key == "recipe") plan_.recipe = std::string(word_.value), out_.has_recipe = true;
     else return false;

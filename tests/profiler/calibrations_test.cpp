@@ -84,8 +84,8 @@ TEST(Database, IsWhereTheEnvironmentSays) {
   setenv("FORETRAIN_DB", "/somewhere/mine.sqlite", 1);
   EXPECT_EQ(profiler::database_file(), "/somewhere/mine.sqlite");
   unsetenv("FORETRAIN_DB");
-  setenv("HOME", "/home/me", 1);
-  EXPECT_EQ(profiler::database_file(), "/home/me/.local/share/foretrain/profiles.sqlite");
+  setenv("HOME", "/elsewhere", 1);
+  EXPECT_EQ(profiler::database_file(), "/elsewhere/.local/share/foretrain/profiles.sqlite");
 }
 
 }  // namespace

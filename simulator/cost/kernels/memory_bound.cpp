@@ -1,7 +1,8 @@
 // Kernels that only move memory: t = t0 + bytes / (efficiency bandwidth), with t0 the latency of
 // the first bytes and of the grid's tail. The efficiency of a name ("norm", "softmax", ...) is
 // "memory_bound.<name>.efficiency" where the curves have one, else "memory_bound.efficiency" (plain
-// elementwise). Moves of tokens to and from their experts go by one name, "permute". Operands that still sit in L2 are not counted as faster.
+// elementwise). Moves of tokens to and from their experts go by one name, "permute". Operands that
+// still sit in L2 are not counted as faster.
 
 #include <string>
 
