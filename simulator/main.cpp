@@ -230,7 +230,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Simulates one parallel plan of a training step: time, memory by stage, and why."};
   app.set_version_flag("--version", std::string(simulator::version()));
   app.footer("simulate check FILE.csv... holds predictions against measured runs: simulate check --help\n"
-             "simulate calibrate FILE.csv... fits constants of data/ to them: simulate calibrate --help");
+             "simulate calibrate [FILE.csv...] fits figures of data/ to kernels, or to such runs: simulate calibrate --help");
   auto& r = options.request;
   app.add_option("--model", r.model, "shipped name or path to a Hugging Face config.json")->capture_default_str();
   app.add_option("--gpus", r.gpus, "number of GPUs")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
