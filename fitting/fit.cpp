@@ -1,0 +1,251 @@
+#include "fitting/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/io/document.h"
+#include "fitting/fit_warnings.h"
+#include "fitting/reduced.h"
+
+namespace fitting {
+namespace {
+
+Rows rows_where(const Rows& rows, const std::vector<bool>& keep) {
+  Rows kept;
+  kept.columns.resize(rows.columns.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!keep[i]) continue;
+    for (std::size_t c = 0; c < rows.columns.size(); ++c) kept.columns[c].push_back(rows.columns[c][i]);
+    kept.measured.push_back(rows.measured[i]);
+  }
+  return kept;
+}
+
+std::vector<double> predictions(const Law& law, const std::vector<double>& parameters, const Rows& rows) {
+  std::vector<double> values;
+  RowFormula(law, rows.columns, rows.size()).evaluate(parameters, values, nullptr);
+  return values;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto n = values.size();
+  return n == 0 ? 0.0 : 0.5 * (values[(n - 1) / 2] + values[n / 2]);
+}
+
+HeldOut held_out_of(const std::vector<double>& predicted, const Rows& rows, const std::vector<bool>& out, std::string which) {
+  std::vector<double> errors, sizes;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!out[i]) continue;
+    errors.push_back(predicted[i] / rows.measured[i] - 1.0);
+    sizes.push_back(std::fabs(errors.back()));
+  }
+  return {static_cast<std::int64_t>(errors.size()), median(sizes), median(errors), std::move(which)};
+}
+
+// Training FLOPs of each row; empty where the law has none.
+std::vector<double> flops_of(const Law& law, const Rows& rows) {
+  std::vector<double> flops;
+  if (law.training_flops.empty()) return flops;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<double> variables;
+    for (const auto& column : rows.columns) variables.push_back(column[i]);
+    flops.push_back(training_flops(law, variables));
+  }
+  return flops;
+}
+
+class Fitting {
+ public:
+  Fitting(const Law& law, const Rows& rows, const FitOptions& options)
+      : options_(options), reduced_(law, options.fixed, options.tied), rows_(rows) {}
+
+  FitReport run() {
+    report_.law.law = reduced_.full();
+    const bool asked = std::count(options_.held_out.begin(), options_.held_out.end(), true) != 0;
+    std::vector<bool> kept(rows_.size(), true);
+    if (asked) kept = inverted(options_.held_out);
+    const Solver solver(reduced_.law(), rows_where(rows_, kept), options_.huber);
+    report_.rows = static_cast<std::int64_t>(solver.rows().size());
+    check_rows(solver);
+    search(solver);
+    report_.predicted = predictions(report_.law.law, report_.law.parameters, rows_);
+    report_.r2_log = r2(solver);
+    if (asked) report_.held_out = held_out_of(report_.predicted, rows_, options_.held_out, "as asked");
+    else hold_out_the_largest();
+    if (options_.bootstrap > 0) resample(solver);
+    for (const auto& name : options_.profile) profile(solver, name);
+    set_ranges(solver);
+    estimates();
+    for (auto& warning : warnings_of(report_, solver)) report_.warnings.push_back(std::move(warning));
+    report_.law.warnings = report_.warnings;
+    return std::move(report_);
+  }
+
+ private:
+  static std::vector<bool> inverted(std::vector<bool> bits) {
+    bits.flip();
+    return bits;
+  }
+
+  void check_rows(const Solver& solver) const {
+    const auto parameters = reduced_.law().parameters.size();
+    if (solver.rows().size() > parameters) return;
+    throw core::InputError(fmt::format("{}: found {} rows, expected more than its {} parameters", reduced_.full().name,
+                                       solver.rows().size(), parameters));
+  }
+
+  // The best minimum of the starts, then from points around it: with Huber's losses there may be others close by.
+  void search(const Solver& solver) {
+    const auto starts = starts_of(reduced_.law(), options_.starts);
+    auto basins = solver.from_starts(starts);
+    if (basins.empty()) {
+      throw core::InputError(fmt::format("{}: found no start at which the law is positive on all rows, expected one", reduced_.full().name));
+    }
+    polish(solver, basins);
+    const auto& best = basins.front();
+    report_.batched = solver.batched();
+    report_.objective = best.minimum.objective;
+    report_.converged = best.minimum.converged;
+    report_.starts = static_cast<std::int64_t>(starts.size());
+    report_.starts_at_best = best.starts;
+    best_ = best.minimum;
+    report_.law.parameters = reduced_.expand(best_.parameters);
+    for (auto& basin : basins) {
+      if (basin.minimum.objective > 1.02 * report_.objective + 1e-300) break;
+      basin.minimum.parameters = reduced_.expand(basin.minimum.parameters);
+      report_.minima.push_back(std::move(basin));
+    }
+  }
+
+  static void polish(const Solver& solver, std::vector<Basin>& basins) {
+    auto& best = basins.front();
+    for (std::size_t j = 0; j < best.minimum.parameters.size(); ++j) {
+      for (const double factor : {0.97, 1.03}) {
+        auto near = best.minimum.parameters;
+        near[j] *= factor;
+        auto found = solver.from(near);
+        if (found.objective < best.minimum.objective) best.minimum = std::move(found);
+      }
+    }
+  }
+
+  double r2(const Solver& solver) const {
+    const auto residuals = solver.residuals(best_.parameters);
+    double mean = 0.0, around = 0.0, left = 0.0;
+    for (const double y : solver.rows().measured) mean += std::log(y) / static_cast<double>(residuals.size());
+    for (std::size_t i = 0; i < residuals.size(); ++i) {
+      left += residuals[i] * residuals[i];
+      around += std::pow(std::log(solver.rows().measured[i]) - mean, 2);
+    }
+    return around > 0.0 ? 1.0 - left / around : 0.0;
+  }
+
+  // How the law extrapolates: fitted to the four fifths of least compute, held against the rest.
+  void hold_out_the_largest() {
+    const auto flops = flops_of(report_.law.law, rows_);
+    if (flops.empty() || rows_.size() < 5 * reduced_.law().parameters.size()) return;
+    auto sorted = flops;
+    std::sort(sorted.begin(), sorted.end());
+    const double cut = sorted[sorted.size() * 4 / 5];
+    std::vector<bool> out;
+    for (const double c : flops) out.push_back(c > cut);
+    const auto count = std::count(out.begin(), out.end(), true);
+    if (count == 0) return;
+    const Solver below(reduced_.law(), rows_where(rows_, inverted(out)), options_.huber);
+    const auto basins = below.from_starts(starts_of(reduced_.law(), std::min<std::int64_t>(options_.starts, 200)));
+    auto minimum = below.from(best_.parameters);
+    if (!basins.empty() && basins.front().minimum.objective < minimum.objective) minimum = basins.front().minimum;
+    const auto predicted = predictions(report_.law.law, reduced_.expand(minimum.parameters), rows_);
+    report_.held_out = held_out_of(predicted, rows_, out, fmt::format("C > {:.3g}, fitted to the rest", cut));
+  }
+
+  void resample(const Solver& solver) {
+    BootstrapOptions options;
+    options.draws = options_.bootstrap;
+    options.seed = options_.seed;
+    options.resample = options_.resample;
+    if (options_.bootstrap_starts > 0) options.starts = starts_of(reduced_.law(), options_.bootstrap_starts);
+    auto result = bootstrap(solver, best_, options);
+    report_.draws = options.draws;
+    report_.draws_failed = result.failed;
+    report_.draws_at_bound = result.at_bound;
+    for (auto& draw : result.draws) report_.law.draws.push_back(reduced_.expand(draw));
+  }
+
+  // Along a parameter: over its bootstrap interval widened by half, or from a third to three times its value.
+  void profile(const Solver& solver, const std::string& name) {
+    const auto& parameters = reduced_.law().parameters;
+    const auto found = std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });
+    if (found == parameters.end()) throw core::InputError(fmt::format("--profile: found \"{}\", expected a parameter that is fitted", core::printable(name)));
+    const auto at = static_cast<std::size_t>(found - parameters.begin());
+    constexpr int points = 41;
+    Profile result{name, {}, {}};
+    for (int i = 0; i < points; ++i) {
+      const double value = best_.parameters[at] * std::pow(3.0, 2.0 * i / (points - 1.0) - 1.0);
+      const Reduced held(reduced_.law(), {{name, value}}, {});
+      const Solver rest(held.law(), solver.rows(), options_.huber);
+      auto start = best_.parameters;
+      start.erase(start.begin() + static_cast<std::ptrdiff_t>(at));
+      auto minimum = rest.from(start);
+      for (const auto& basin : rest.from_starts(starts_of(held.law(), 20))) {
+        if (basin.minimum.objective < minimum.objective) minimum = basin.minimum;
+      }
+      result.values.push_back(value);
+      result.objectives.push_back(minimum.objective);
+    }
+    report_.profiles.push_back(std::move(result));
+  }
+
+  void set_ranges(const Solver& solver) {
+    const auto add = [&](const std::string& name, const std::vector<double>& values) {
+      if (values.empty()) return;
+      const auto [low, high] = std::minmax_element(values.begin(), values.end());
+      report_.law.range[name] = {*low, *high};
+    };
+    for (std::size_t c = 0; c < solver.rows().columns.size(); ++c) add(report_.law.law.variables[c].name, solver.rows().columns[c]);
+    add("C", flops_of(report_.law.law, solver.rows()));
+  }
+
+  void estimates() {
+    const auto& law = report_.law.law;
+    const auto interval = [&](auto value_of) -> std::optional<Interval> {
+      if (report_.law.draws.empty()) return std::nullopt;
+      std::vector<double> values;
+      for (const auto& draw : report_.law.draws) values.push_back(value_of(draw));
+      return percentile_interval(std::move(values), options_.confidence);
+    };
+    for (std::size_t j = 0; j < law.parameters.size(); ++j) {
+      const auto& name = law.parameters[j].name;
+      const bool fixed = options_.fixed.count(name) != 0;
+      Estimate estimate{name, report_.law.parameters[j], std::nullopt, fixed};
+      if (!fixed) estimate.interval = interval([&](const auto& draw) { return draw[j]; });
+      report_.parameters.push_back(std::move(estimate));
+    }
+    // Hoffmann et al. 2022, Eq. 4: N* = G (C / 6)^a, D* = (C / 6)^b / G.
+    if (law.formula != law_of("chinchilla").formula) return;
+    const double C = report_.law.range.at("C").high;
+    const auto exponent = [](const auto& p) { return p[4] / (p[3] + p[4]); };
+    const auto ratio = [C](const auto& p) {
+      const double a = p[4] / (p[3] + p[4]), G = std::pow(p[3] * p[0] / (p[4] * p[1]), 1.0 / (p[3] + p[4]));
+      return std::pow(C / 6.0, 1.0 - 2.0 * a) / (G * G);
+    };
+    report_.derived.push_back({"a", exponent(report_.law.parameters), interval(exponent), false});
+    report_.derived.push_back({"tokens_per_parameter", ratio(report_.law.parameters), interval(ratio), false});
+  }
+
+  const FitOptions& options_;
+  Reduced reduced_;
+  const Rows& rows_;
+  Minimum best_;
+  FitReport report_;
+};
+
+}  // namespace
+
+FitReport fit(const Law& law, const Rows& rows, const FitOptions& options) { return Fitting(law, rows, options).run(); }
+
+}  // namespace fitting

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fitting/fit.h"
+
+namespace fitting {
+
+// What is weak about a fit, a line each: parameters at bounds, too few sizes, one ratio of tokens to parameters, several minima
+// of nearly equal loss, directions that the rows do not tell, wide exponents (laws.md, section 14).
+std::vector<std::string> warnings_of(const FitReport& report, const Solver& solver);
+
+}  // namespace fitting
