@@ -1,0 +1,217 @@
+#include "core/logs/observations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "core/error.h"
+#include "core/io/document.h"
+#include "core/logs/column_map.h"
+#include "core/logs/derive.h"
+#include "core/logs/run_table.h"
+#include "core/logs/variables.h"
+
+namespace core {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+// Of so many runs that differ in what the law does not see (a sweep of learning rates), those whose
+// loss is this many times that of the best have diverged.
+constexpr std::size_t sweep_runs = 8;
+constexpr double diverged_ratio = 1.5;
+
+bool must_be_positive(std::string_view variable) {
+  return std::string_view("NDUCLB").find(variable) != std::string_view::npos;
+}
+
+// Puts the runs of all files into one table of observations.
+class Collector {
+ public:
+  explicit Collector(const ObservationOptions& options) : options_(options) {
+    if (options.wanted.empty())
+      throw InputError("no variables are wanted, expected some such as N, D and L");
+    all_.variables = options.wanted;
+    all_.values.resize(options.wanted.size());
+  }
+
+  void add(const RunTable& table) {
+    for (const auto& note : table.notes) all_.notes.push_back(note);
+    const auto values = wanted_values(table, options_, all_.notes);
+    require_columns(table, values);
+    for (std::size_t i = 0; i < table.runs.size(); ++i) add(table, table.runs[i], values[i]);
+    all_.dropped.insert(all_.dropped.end(), table.dropped.begin(), table.dropped.end());
+  }
+
+  Observations finish() {
+    if (!options_.keep_diverged) drop_diverged_rows();
+    return std::move(all_);
+  }
+
+ private:
+  // A table without a column for a variable, and nothing to derive it from, is an error, not so
+  // many dropped rows.
+  void require_columns(const RunTable& table,
+                       const std::vector<std::vector<double>>& values) const {
+    if (table.steps || values.empty()) return;
+    for (std::size_t w = 0; w < options_.wanted.size(); ++w) {
+      const auto& variable = options_.wanted[w];
+      const auto end = table.variables.begin() + static_cast<std::ptrdiff_t>(table.columns_from);
+      const bool known = std::find(table.variables.begin(), end, variable) != end;
+      const bool any = std::any_of(
+          values.begin(), values.end(), [&](const auto& row) { return !std::isnan(row[w]); });
+      if (known || any) continue;
+      throw InputError(fmt::format(
+          "{}: no column is or gives {} ({}), expected --columns {}=COLUMN; columns: {}",
+          table.file,
+          printable(variable),
+          variable_words(variable),
+          printable(variable),
+          list_names(table.header)));
+    }
+  }
+
+  // Why a run is no observation, or "".
+  std::string problem_of(const RunTable& table,
+                         const RunTable::Run& run,
+                         const std::vector<double>& values) {
+    if (!run.problem.empty()) return run.problem;
+    for (std::size_t w = 0; w < values.size(); ++w) {
+      const auto& variable = options_.wanted[w];
+      if (std::isnan(values[w])) return missing(table, variable);
+      if (must_be_positive(variable) && values[w] <= 0.0)
+        return fmt::format("{} is {:g}, expected more than 0", variable, values[w]);
+    }
+    if (options_.keep_duplicates) return {};
+    if (table.steps && !run.name.empty()) {
+      const auto [other, is_new] = names_.emplace(run.name, run.row);
+      if (!is_new) return fmt::format("stands twice: the same run as {}", other->second);
+    }
+    if (std::find(options_.wanted.begin(), options_.wanted.end(), "L") == options_.wanted.end())
+      return {};
+    const auto [other, is_new] = points_.emplace(values, run.row);
+    return is_new ? "" : fmt::format("stands twice: the same values as {}", other->second);
+  }
+
+  static std::string missing(const RunTable& table, const std::string& variable) {
+    auto text = fmt::format("no {} ({})", printable(variable), variable_words(variable));
+    if (!table.steps) return text;
+    if (variable == "N") text += ": give --N";
+    if (variable == "D") text += ": give --batch-tokens";
+    return text;
+  }
+
+  void add(const RunTable& table, const RunTable::Run& run, const std::vector<double>& values) {
+    if (auto why = problem_of(table, run, values); !why.empty()) {
+      all_.dropped.push_back({run.row, std::move(why)});
+      return;
+    }
+    all_.rows.push_back(run.row);
+    for (std::size_t w = 0; w < values.size(); ++w) all_.values[w].push_back(values[w]);
+    for (std::size_t c = table.columns_from; c < table.variables.size(); ++c)
+      column(table.variables[c]).push_back(run.values[c]);
+    for (auto& column : all_.values) column.resize(all_.rows.size(), nan);
+  }
+
+  // The values of another column, before those of the row that is added.
+  std::vector<double>& column(const std::string& name) {
+    const auto first = all_.variables.begin() + std::ssize(options_.wanted);
+    auto at = std::find(first, all_.variables.end(), name);
+    if (at == all_.variables.end()) {
+      all_.variables.push_back(name);
+      all_.values.emplace_back(all_.rows.size() - 1, nan);
+      return all_.values.back();
+    }
+    auto& values = all_.values[static_cast<std::size_t>(at - all_.variables.begin())];
+    values.resize(all_.rows.size() - 1, nan);
+    return values;
+  }
+
+  void drop_diverged_rows() {
+    const auto loss =
+        std::find(options_.wanted.begin(), options_.wanted.end(), "L") - options_.wanted.begin();
+    if (loss == std::ssize(options_.wanted)) return;
+    const auto& losses = all_.values[static_cast<std::size_t>(loss)];
+    const auto setting = [&](std::size_t row) {
+      std::vector<double> key;
+      for (std::size_t w = 0; w < options_.wanted.size(); ++w)
+        if (std::ptrdiff_t(w) != loss) key.push_back(all_.values[w][row]);
+      return key;
+    };
+    struct Sweep {
+      std::size_t runs = 0;
+      double best = std::numeric_limits<double>::infinity();
+    };
+    std::map<std::vector<double>, Sweep> sweeps;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      auto& sweep = sweeps[setting(i)];
+      ++sweep.runs, sweep.best = std::min(sweep.best, losses[i]);
+    }
+    std::vector<bool> keep(all_.size(), true);
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      const auto& sweep = sweeps[setting(i)];
+      if (sweep.runs < sweep_runs || !(losses[i] > diverged_ratio * sweep.best)) continue;
+      keep[i] = false;
+      all_.dropped.push_back(
+          {all_.rows[i],
+           fmt::format("diverged: its loss {:.4g} is more than {} times the {:.4g} of the best "
+                       "of {} runs like it",
+                       losses[i],
+                       diverged_ratio,
+                       sweep.best,
+                       sweep.runs)});
+    }
+    keep_only(keep);
+  }
+
+  void keep_only(const std::vector<bool>& keep) {
+    const auto filter = [&](auto& list) {
+      std::size_t to = 0;
+      for (std::size_t i = 0; i < keep.size(); ++i) {
+        if (!keep[i]) continue;
+        if (to != i) list[to] = std::move(list[i]);
+        ++to;
+      }
+      list.resize(to);
+    };
+    for (auto& column : all_.values) filter(column);
+    filter(all_.rows);
+  }
+
+  const ObservationOptions& options_;
+  Observations all_;
+  std::map<std::string, std::string> names_;           // of runs -> their rows
+  std::map<std::vector<double>, std::string> points_;  // wanted values -> their rows
+};
+
+}  // namespace
+
+const std::vector<double>* Observations::find(std::string_view variable) const {
+  const auto at = std::find(variables.begin(), variables.end(), variable);
+  return at == variables.end() ? nullptr
+                               : &values[static_cast<std::size_t>(at - variables.begin())];
+}
+
+Observations read_observations(const std::vector<std::filesystem::path>& files,
+                               const ObservationOptions& options) {
+  if (files.empty()) throw InputError("no files of runs, expected a table or a log");
+  Collector collector(options);
+  for (const auto& file : files) {
+    collector.add(read_run_table(TableReader(LineReader::file(file)), options));
+  }
+  return collector.finish();
+}
+
+Observations parse_observations(std::string text,
+                                std::string name,
+                                const ObservationOptions& options) {
+  Collector collector(options);
+  collector.add(
+      read_run_table(TableReader(LineReader::text(std::move(text), std::move(name))), options));
+  return collector.finish();
+}
+
+}  // namespace core

@@ -1,0 +1,159 @@
+#include "core/logs/plain_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "core/io/document.h"
+
+namespace core {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// The columns that no variable was taken from, and whether they hold numbers.
+struct OtherColumn {
+  std::size_t column;
+  bool number = false, text = false;
+};
+
+std::vector<OtherColumn> other_columns(const std::vector<std::string>& header,
+                                       const ColumnMap& map) {
+  std::vector<OtherColumn> others;
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    const bool taken = std::any_of(map.sources.begin(), map.sources.end(), [&](const auto& source) {
+      return source.column == i && source.wanted;
+    });
+    if (!taken && !header[i].empty()) others.push_back({i, false, false});
+  }
+  return others;
+}
+
+// What is wrong with a cell that a variable is taken from, or "".
+std::string problem_of(const Cell& cell,
+                       std::string_view text,
+                       std::string_view variable,
+                       std::string_view column) {
+  if (cell.kind == Cell::Kind::no_number && variable == "L")
+    return fmt::format("diverged: {} is {}", printable(column), printable(text, 20));
+  if (cell.kind == Cell::Kind::text || cell.kind == Cell::Kind::no_number)
+    return fmt::format(
+        "{}: found \"{}\", expected a number", printable(column), printable(text, 40));
+  return {};
+}
+
+class PlainTable {
+ public:
+  PlainTable(TableReader& table, const ColumnMap& map)
+      : reader_(table),
+        map_(map),
+        others_(other_columns(table.header(), map)),
+        commas_(commas_of(table)) {
+    table_.file = short_file_name(table.name());
+    table_.header = table.header();
+    table_.notes = map.notes;
+    for (const auto& source : map.sources)
+      if (source.variable != "run") table_.variables.push_back(source.variable);
+    table_.columns_from = table_.variables.size();
+    for (const auto& other : others_) table_.variables.push_back(table.header()[other.column]);
+  }
+
+  RunTable read(const Conditions& where) {
+    std::vector<std::string_view> cells;
+    std::size_t left_out = 0;
+    {
+      DroppedLines dropped(table_.dropped);
+      while (reader_.next(cells)) {
+        if (cells.size() != reader_.header().size()) {
+          dropped.add(
+              row_name(),
+              fmt::format("found {} cells, expected {}", cells.size(), reader_.header().size()));
+        } else if (!where.hold(cells, commas_)) {
+          ++left_out;
+        } else {
+          take(cells);
+        }
+      }
+    }
+    if (left_out > 0)
+      table_.notes.push_back(fmt::format("{}: {} rows left out by --where", table_.file, left_out));
+    drop_texts();
+    return std::move(table_);
+  }
+
+ private:
+  std::string row_name() const {
+    return fmt::format("{} line {}", table_.file, reader_.line_number());
+  }
+
+  void take(const std::vector<std::string_view>& cells) {
+    if (table_.runs.size() >= most_runs) {
+      throw InputError(
+          fmt::format("{}: has more than {} rows, expected one row a run, or a column of steps",
+                      reader_.name(),
+                      most_runs));
+    }
+    RunTable::Run run;
+    run.row = row_name();
+    for (const auto& source : map_.sources) {
+      if (source.variable == "run") {
+        run.name = cells[source.column];
+        continue;
+      }
+      const auto cell = converted(read_cell(cells[source.column], commas_), source);
+      if (run.problem.empty() && source.wanted)
+        run.problem = problem_of(
+            cell, cells[source.column], source.variable, reader_.header()[source.column]);
+      run.values.push_back(cell.kind == Cell::Kind::number ? cell.value : nan);
+    }
+    for (auto& other : others_) {
+      const auto cell = read_cell(cells[other.column], commas_);
+      other.number |= cell.kind == Cell::Kind::number, other.text |= cell.kind == Cell::Kind::text;
+      run.values.push_back(cell.kind == Cell::Kind::number ? cell.value : nan);
+    }
+    table_.runs.push_back(std::move(run));
+  }
+
+  // Columns of text are no variables.
+  void drop_texts() {
+    for (std::size_t i = others_.size(); i-- > 0;) {
+      if (others_[i].number && !others_[i].text) continue;
+      const auto at = static_cast<std::ptrdiff_t>(table_.columns_from + i);
+      table_.variables.erase(table_.variables.begin() + at);
+      for (auto& run : table_.runs) run.values.erase(run.values.begin() + at);
+    }
+  }
+
+  TableReader& reader_;
+  const ColumnMap& map_;
+  std::vector<OtherColumn> others_;
+  Commas commas_;
+  RunTable table_;
+};
+
+}  // namespace
+
+void DroppedLines::add(std::string row, std::string why) {
+  if (rows_.size() < most_listed)
+    rows_.push_back({std::move(row), std::move(why)});
+  else
+    ++more_;
+}
+
+DroppedLines::~DroppedLines() {
+  if (more_ > 0) rows_.push_back({fmt::format("{} more lines", more_), "as those above"});
+}
+
+Commas commas_of(const TableReader& table) {
+  return table.delimiter() == ';' ? Commas::decimal : Commas::thousands;
+}
+
+RunTable read_plain_table(TableReader& table, const ColumnMap& map, const Conditions& where) {
+  return PlainTable(table, map).read(where);
+}
+
+}  // namespace core
