@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fitting/fit.h"
+#include "fitting/runs.h"
+
+namespace fitting {
+
+struct Choice {
+  Law law;
+  std::vector<std::string> compared;  // a line for each law that could be fitted, best first
+};
+
+// The law that predicts best: each that the files have columns for is fitted to the runs of less compute (or those --holdout
+// leaves) and held against the rest. Throws InputError where no law can be fitted.
+Choice choose(const std::vector<std::filesystem::path>& files, const RunOptions& options, const FitOptions& fit);
+
+}  // namespace fitting
