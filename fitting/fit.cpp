@@ -61,19 +61,21 @@ std::vector<double> flops_of(const Law& law, const Rows& rows) {
 class Fitting {
  public:
   Fitting(const Law& law, const Rows& rows, const FitOptions& options)
-      : options_(options), reduced_(law, options.fixed, options.tied), rows_(rows) {}
+      : options_(options), huber_(options.huber.value_or(law.huber)), reduced_(law, options.fixed, options.tied), rows_(rows) {}
 
   FitReport run() {
     report_.law.law = reduced_.full();
+    report_.huber = huber_;
     const bool asked = std::count(options_.held_out.begin(), options_.held_out.end(), true) != 0;
     std::vector<bool> kept(rows_.size(), true);
     if (asked) kept = inverted(options_.held_out);
-    const Solver solver(reduced_.law(), rows_where(rows_, kept), options_.huber);
+    const Solver solver(reduced_.law(), rows_where(rows_, kept), huber_);
     report_.rows = static_cast<std::int64_t>(solver.rows().size());
     check_rows(solver);
     search(solver);
     report_.predicted = predictions(report_.law.law, report_.law.parameters, rows_);
     report_.r2_log = r2(solver);
+    for (const auto& [name, parameters] : options_.compare) report_.compared.emplace_back(name, objective_at(solver, parameters));
     if (asked) report_.held_out = held_out_of(report_.predicted, rows_, options_.held_out, "as asked");
     else hold_out_the_largest();
     if (options_.bootstrap > 0) resample(solver);
@@ -110,7 +112,7 @@ class Fitting {
     report_.batched = solver.batched();
     report_.objective = best.minimum.objective;
     report_.converged = best.minimum.converged;
-    report_.starts = static_cast<std::int64_t>(starts.size());
+    report_.starts = solver.descents(starts.size());
     report_.starts_at_best = best.starts;
     best_ = best.minimum;
     report_.law.parameters = reduced_.expand(best_.parameters);
@@ -121,16 +123,28 @@ class Fitting {
     }
   }
 
+  // Parameter by parameter, small and large steps, until none finds less.
   static void polish(const Solver& solver, std::vector<Basin>& basins) {
-    auto& best = basins.front();
-    for (std::size_t j = 0; j < best.minimum.parameters.size(); ++j) {
-      for (const double factor : {0.97, 1.03}) {
-        auto near = best.minimum.parameters;
-        near[j] *= factor;
-        auto found = solver.from(near);
-        if (found.objective < best.minimum.objective) best.minimum = std::move(found);
+    auto& best = basins.front().minimum;
+    bool better = true;
+    for (int round = 0; better && round < 4; ++round) {
+      better = false;
+      for (std::size_t j = 0; j < best.parameters.size(); ++j) {
+        for (const double factor : {0.5, 0.8, 0.97, 1.03, 1.25, 2.0}) {
+          auto near = best.parameters;
+          near[j] *= factor;
+          auto found = solver.from(near);
+          if (!(found.objective < (1.0 - 1e-10) * best.objective)) continue;
+          best = std::move(found);
+          better = true;
+        }
       }
     }
+  }
+
+  // Of all parameters at given values.
+  double objective_at(const Solver& solver, const std::vector<double>& parameters) const {
+    return Solver(reduced_.full(), solver.rows(), huber_).objective(parameters);
   }
 
   double r2(const Solver& solver) const {
@@ -155,7 +169,7 @@ class Fitting {
     for (const double c : flops) out.push_back(c > cut);
     const auto count = std::count(out.begin(), out.end(), true);
     if (count == 0) return;
-    const Solver below(reduced_.law(), rows_where(rows_, inverted(out)), options_.huber);
+    const Solver below(reduced_.law(), rows_where(rows_, inverted(out)), huber_);
     const auto basins = below.from_starts(starts_of(reduced_.law(), std::min<std::int64_t>(options_.starts, 200)));
     auto minimum = below.from(best_.parameters);
     if (!basins.empty() && basins.front().minimum.objective < minimum.objective) minimum = basins.front().minimum;
@@ -187,7 +201,7 @@ class Fitting {
     for (int i = 0; i < points; ++i) {
       const double value = best_.parameters[at] * std::pow(3.0, 2.0 * i / (points - 1.0) - 1.0);
       const Reduced held(reduced_.law(), {{name, value}}, {});
-      const Solver rest(held.law(), solver.rows(), options_.huber);
+      const Solver rest(held.law(), solver.rows(), huber_);
       auto start = best_.parameters;
       start.erase(start.begin() + static_cast<std::ptrdiff_t>(at));
       auto minimum = rest.from(start);
@@ -238,6 +252,7 @@ class Fitting {
   }
 
   const FitOptions& options_;
+  double huber_;
   Reduced reduced_;
   const Rows& rows_;
   Minimum best_;

@@ -13,7 +13,7 @@
 namespace fitting {
 
 struct FitOptions {
-  double huber = 1e-3;                          // threshold on logarithms of losses
+  std::optional<double> huber;                  // threshold on logarithms of losses; else the law's own
   std::int64_t starts = 4500;                   // at most
   std::map<std::string, double> fixed;          // parameters held at a value
   std::map<std::string, std::string> tied;      // parameters that equal another: beta -> alpha
@@ -24,6 +24,7 @@ struct FitOptions {
   double confidence = 0.95;
   std::vector<bool> held_out;                   // [row]: not fitted to, but predicted
   std::vector<std::string> profile;             // parameters to profile
+  std::vector<std::pair<std::string, std::vector<double>>> compare;  // other constants of the law, by name: S at them is reported
 };
 
 struct Estimate {
@@ -50,7 +51,8 @@ struct FitReport {
   std::vector<Estimate> parameters;  // in the law's order, fixed ones too
   std::vector<Estimate> derived;     // of laws of N and D: a = d ln N* / d ln C, tokens a parameter
   double objective = 0.0;
-  double r2_log = 0.0;
+  double r2_log = 0.0, huber = 0.0;
+  std::vector<std::pair<std::string, double>> compared;  // S at other constants
   std::int64_t rows = 0, starts = 0, starts_at_best = 0;
   bool converged = false, batched = false;
   std::vector<Basin> minima;         // the best and others within 2 % of its objective

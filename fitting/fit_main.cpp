@@ -24,7 +24,7 @@ namespace {
 
 struct Options {
   std::string law, formula, from, format = "table", output, save, list, resample = "cases", bootstrap_from = "best";
-  std::vector<std::string> files, columns, fix, tie, free, profile;
+  std::vector<std::string> files, columns, fix, tie, free, compare;
   std::string N, batch_tokens;
   fitting::RunOptions runs;
   fitting::FitOptions fit;
@@ -56,6 +56,12 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const std::vector<std:
   return pairs;
 }
 
+std::vector<double> constants_of(const fitting::Law& law, const std::string& name, const std::string& flag) {
+  const auto given = fitting::fitted_law(name);
+  if (given.law.name == law.name) return given.parameters;
+  throw core::InputError(fmt::format("{}: found constants of {}, expected of {}", flag, given.law.name, law.name));
+}
+
 // Parameters of --from that --free does not name are held.
 void hold(Options& o, const fitting::Law& law) {
   for (const auto& [name, value] : pairs_of(o.fix, "--fix")) o.fit.fixed[name] = number_of(value, "--fix " + name);
@@ -64,8 +70,7 @@ void hold(Options& o, const fitting::Law& law) {
     if (!o.free.empty()) throw core::InputError("--free: found without --from, expected the constants that the others keep");
     return;
   }
-  const auto given = fitting::fitted_law(o.from);
-  if (given.law.name != law.name) throw core::InputError(fmt::format("--from: found constants of {}, expected of {}", given.law.name, law.name));
+  const auto given = constants_of(law, o.from, "--from");
   if (o.free.empty()) throw core::InputError("--from: found without --free, expected the parameters to fit");
   for (const auto& name : o.free) {
     const auto known = std::any_of(law.parameters.begin(), law.parameters.end(), [&](const auto& p) { return p.name == name; });
@@ -73,7 +78,7 @@ void hold(Options& o, const fitting::Law& law) {
   }
   for (std::size_t j = 0; j < law.parameters.size(); ++j) {
     const auto& name = law.parameters[j].name;
-    if (std::find(o.free.begin(), o.free.end(), name) == o.free.end()) o.fit.fixed.emplace(name, given.parameters[j]);
+    if (std::find(o.free.begin(), o.free.end(), name) == o.free.end()) o.fit.fixed.emplace(name, given[j]);
   }
 }
 
@@ -113,6 +118,8 @@ int run(Options& o) {
     law = o.formula.empty() ? fitting::law_of(o.law) : fitting::law_of_formula(o.formula, symbols);
   }
   hold(o, law);
+  for (const auto& name : o.compare) o.fit.compare.emplace_back(name, constants_of(law, name, "--compare"));
+  if (!o.from.empty()) o.fit.compare.emplace_back(o.from, constants_of(law, o.from, "--from"));
   auto runs = fitting::read_runs(law, files, o.runs);
   o.fit.held_out = runs.held_out;
   answer.fit = fitting::fit(law, runs.rows, o.fit);
@@ -148,7 +155,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--resample", o.resample, "cases (rows) or residuals")->check(CLI::IsMember({"cases", "residuals"}))->capture_default_str();
   app.add_option("--seed", o.fit.seed, "of the resamples")->capture_default_str();
   app.add_option("--confidence", o.fit.confidence, "share of resamples in an interval")->check(CLI::Range(0.01, 0.999))->capture_default_str();
-  app.add_option("--huber", o.fit.huber, "residual (of logarithms) from which a row pulls no harder")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--huber", o.fit.huber, "residual (of logarithms) from which a row pulls no harder; default the law's, mostly 0.001")->check(CLI::PositiveNumber);
+  app.add_option("--compare", o.compare, "constants of `fit --list constants`, or saved laws: the objective at them too")->delimiter(',');
   app.add_option("--starts", o.fit.starts, "at most, of the law's grid")->check(CLI::Range(1, 100000000))->capture_default_str();
   app.add_option("--profile", o.fit.profile, "parameters to profile: the objective along each, the rest fitted again")->delimiter(',');
   app.add_option("--save", o.save, "file for the law, as `fit evaluate` and `plan budget --law` read it");

@@ -37,6 +37,7 @@ struct Law {
   std::vector<Parameter> parameters;
   std::string output = "L";               // symbol of its value
   std::string output_meaning = "nats a token";
+  double huber = 1e-3;                     // from which residual of a logarithm a fit of it pulls no harder
   std::string training_flops = {};        // a formula over the variables, linear in D; empty: it has no compute
 };
 

@@ -10,7 +10,8 @@ namespace {
 // Coefficients are shifted so that columns have mean 0: without it E, A and alpha are nearly collinear.
 class LogSumObjective : public Objective {
  public:
-  LogSumObjective(const LogSum& model, const std::vector<double>& weights) : parameters_(model.parameters), kernel_(model, weights) {}
+  LogSumObjective(const LogSum& model, const std::vector<double>& weights, const std::vector<std::size_t>& rows)
+      : parameters_(model.parameters), kernel_(model, weights, rows) {}
 
   double at(const std::vector<double>& x, double huber) override {
     ++evaluations;
@@ -47,8 +48,13 @@ class LogSumObjective : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> log_sum_objective(const LogSum& model, const std::vector<double>& weights) {
-  return std::make_unique<LogSumObjective>(model, weights);
+std::unique_ptr<Objective> log_sum_objective(const LogSum& model, const std::vector<double>& weights, std::size_t every) {
+  std::vector<std::size_t> rows;
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < model.target.size(); ++i) {
+    if ((weights.empty() || weights[i] != 0.0) && seen++ % every == 0) rows.push_back(i);
+  }
+  return std::make_unique<LogSumObjective>(model, weights, rows);
 }
 
 }  // namespace fitting

@@ -32,7 +32,7 @@ struct LogSum {
 // The law in that form where it is one. Nothing where its formula is of another kind.
 std::optional<LogSum> log_sum_of(const Law& law, const Rows& rows);
 
-// S = sum_i weight_i H(target_i - ln L_i), H Huber's function; the model must outlive it. No weights: 1 each.
-std::unique_ptr<Objective> log_sum_objective(const LogSum& model, const std::vector<double>& weights);
+// S = sum_i weight_i H(target_i - ln L_i), H Huber's function. No weights: 1 each. Of `every` rows with weight only the first.
+std::unique_ptr<Objective> log_sum_objective(const LogSum& model, const std::vector<double>& weights, std::size_t every = 1);
 
 }  // namespace fitting

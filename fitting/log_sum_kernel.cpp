@@ -201,10 +201,10 @@ void add_up(const View& view, Sums& sums) {
   else add_any(view, sums);
 }
 
-double mean_of(const std::vector<double>& column) {
+double mean_of(const std::vector<double>& column, const std::vector<std::size_t>& rows) {
   double sum = 0.0;
-  for (const double v : column) sum += v;
-  return sum / static_cast<double>(column.size());
+  for (const auto row : rows) sum += column[row];
+  return sum / static_cast<double>(rows.size());
 }
 
 }  // namespace
@@ -215,28 +215,28 @@ bool LogSumKernel::takes(const LogSum& model) {
   return model.terms.size() <= max_terms && entries <= max_entries;
 }
 
-LogSumKernel::LogSumKernel(const LogSum& model, const std::vector<double>& weights) {
-  CORE_ASSERT(takes(model) && !model.target.empty() && (weights.empty() || weights.size() == model.target.size()));
+LogSumKernel::LogSumKernel(const LogSum& model, const std::vector<double>& weights, const std::vector<std::size_t>& rows) {
+  CORE_ASSERT(takes(model) && !rows.empty() && (weights.empty() || weights.size() == model.target.size()));
   terms_ = static_cast<int>(model.terms.size());
-  blocks_ = (model.target.size() + lanes - 1) / lanes;
+  blocks_ = (rows.size() + lanes - 1) / lanes;
   offsets_.fill(-1);
   for (int k = 0; k < terms_; ++k) {
     const auto& term = model.terms[static_cast<std::size_t>(k)];
     entries_.push_back({term.coefficient, term.coefficient, k, -1, 0.0});
-    if (!term.offset.empty()) offsets_[static_cast<std::size_t>(k)] = store(term.offset, 0.0);
+    if (!term.offset.empty()) offsets_[static_cast<std::size_t>(k)] = store(term.offset, rows, 0.0);
     for (const auto& factor : term.factors) {
-      const double mean = mean_of(factor.column);
-      const auto column = store(factor.column, mean);
+      const double mean = mean_of(factor.column, rows);
+      const auto column = store(factor.column, rows, mean);
       entries_.push_back({factor.parameter, term.coefficient, k, column, mean});
     }
   }
-  target_ = store(model.target, 0.0);
-  weight_ = store(weights.empty() ? std::vector<double>(model.target.size(), 1.0) : weights, 0.0);
+  target_ = store(model.target, rows, 0.0);
+  weight_ = store(weights.empty() ? std::vector<double>(model.target.size(), 1.0) : weights, rows, 0.0);
 }
 
-std::ptrdiff_t LogSumKernel::store(const std::vector<double>& column, double mean) {
+std::ptrdiff_t LogSumKernel::store(const std::vector<double>& column, const std::vector<std::size_t>& rows, double mean) {
   const auto place = static_cast<std::ptrdiff_t>(numbers_.size());
-  for (const double v : column) numbers_.push_back(v - mean);
+  for (const auto row : rows) numbers_.push_back(column[row] - mean);
   numbers_.resize(static_cast<std::size_t>(place) + blocks_ * lanes, 0.0);
   return place;
 }

@@ -15,7 +15,8 @@ class LogSumKernel {
   static constexpr int max_terms = 8, max_entries = 16, lanes = 8;
   static bool takes(const LogSum& model);  // it has no more terms and entries
 
-  LogSumKernel(const LogSum& model, const std::vector<double>& weights);
+  // Of the given rows, at least one. No weights: 1 each.
+  LogSumKernel(const LogSum& model, const std::vector<double>& weights, const std::vector<std::size_t>& rows);
 
   // With r_i = target_i - ln L_i, psi = clip(r, -huber, huber), q_k the share of term k:
   //   S = sum w H(r),  dS/de = -sum w psi q_k(e) x_e,
@@ -38,7 +39,7 @@ class LogSumKernel {
     double mean = 0.0;
   };
   const Entry& at(int entry) const { return entries_[static_cast<std::size_t>(entry)]; }
-  std::ptrdiff_t store(const std::vector<double>& column, double mean);
+  std::ptrdiff_t store(const std::vector<double>& column, const std::vector<std::size_t>& rows, double mean);
 
   std::vector<Entry> entries_;
   int terms_ = 0;

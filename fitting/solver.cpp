@@ -24,7 +24,33 @@ Bounds bounds_of(const Law& law) {
   return bounds;
 }
 
+constexpr double wide = 1.0;  // threshold of least squares of logarithms, for all but wild rows
+
+// Ends of least squares that lie so many times above the best lead nowhere: their minima are listed nowhere either.
+constexpr double hopeless = 16.0;
+
+constexpr std::size_t most_direct = 200;  // starts that go down without least squares first
+
 bool same_objective(double a, double b) { return std::fabs(a - b) <= 1e-5 * std::max(std::fabs(a), std::fabs(b)); }
+
+// Values of a parameter's starts, `count` of them from half a range below to half a range above.
+std::vector<double> denser(const Parameter& parameter, int count) {
+  const auto [low, high] = std::minmax_element(parameter.starts.begin(), parameter.starts.end());
+  const double width = std::max(*high - *low, 1e-3);
+  std::vector<double> values;
+  for (int i = 0; i < count; ++i) {
+    values.push_back(std::clamp(*low + width * (2.0 * i / (count - 1.0) - 0.5), parameter.low, parameter.high));
+  }
+  return values;
+}
+
+Law with_dense_starts(Law law) {
+  if (law.parameters.size() > 2) return law;
+  for (auto& parameter : law.parameters) {
+    if (parameter.starts.size() < 14) parameter.starts = denser(parameter, 14);
+  }
+  return law;
+}
 
 bool alike(const Minimum& a, const Minimum& b) {
   if (!same_objective(a.objective, b.objective)) return false;
@@ -48,10 +74,10 @@ std::unique_ptr<Objective> Solver::objective_of(const std::vector<double>& weigh
 }
 
 Solver::Coarse Solver::coarse(const std::vector<double>& start, const std::vector<double>& weights) const {
-  constexpr double wide = 1.0;  // least squares of logarithms for all but wild rows
   Coarse result{start, std::numeric_limits<double>::infinity(), false};
   if (!log_sum_ && !approach(law_, formula_, rows_.measured, weights, wide, bounds_, result.x)) return result;
-  const auto objective = objective_of(weights);
+  // Basins of least squares are told by some rows: about 80 of them.
+  const auto objective = log_sum_ ? log_sum_objective(*log_sum_, weights, 1 + rows_.size() / 160) : objective_of(weights);
   if (log_sum_) descend(*objective, bounds_, {wide, 1e-6, 100}, result.x);
   result.objective = objective->at(result.x, wide);
   result.usable = std::isfinite(result.objective);
@@ -62,7 +88,7 @@ Solver::Coarse Solver::coarse(const std::vector<double>& start, const std::vecto
 Minimum Solver::finish(std::vector<double> x, const std::vector<double>& weights) const {
   if (log_sum_) {
     const auto objective = objective_of(weights);
-    for (double huber = 0.3; huber > 1.5 * huber_; huber *= 0.3) descend(*objective, bounds_, {huber, 1e-4, 20}, x);
+    for (double huber = wide; huber > 1.5 * huber_; huber *= 0.3) descend(*objective, bounds_, {huber, 1e-4, 20}, x);
   } else {
     for (double huber = 0.1; huber > 1.5 * huber_; huber *= 0.1) approach(law_, formula_, rows_.measured, weights, huber, bounds_, x);
     approach(law_, formula_, rows_.measured, weights, huber_, bounds_, x);
@@ -77,6 +103,10 @@ Minimum Solver::down(std::vector<double> x, const std::vector<double>& weights) 
   minimum.objective = objective->at(x, huber_);
   minimum.parameters = to_formula(law_, std::move(x));
   return minimum;
+}
+
+std::int64_t Solver::descents(std::size_t starts) const {
+  return static_cast<std::int64_t>(starts + (log_sum_ ? 0 : std::min(most_direct, starts)));
 }
 
 Minimum Solver::from(const std::vector<double>& parameters, const std::vector<double>& weights) const {
@@ -106,12 +136,13 @@ std::vector<Basin> Solver::from_starts(const std::vector<std::vector<double>>& s
   std::stable_sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.objective < b.objective; });
   std::vector<std::pair<const Coarse*, std::int64_t>> met;  // one of each, how many
   for (const auto& end : ends) {
-    if (!end.usable) continue;
+    if (!end.usable || end.objective > hopeless * ends.front().objective) continue;
     if (!met.empty() && same_objective(met.back().first->objective, end.objective)) ++met.back().second;
     else met.emplace_back(&end, 1);
   }
   std::vector<Basin> basins(met.size());
   oneapi::tbb::parallel_for(std::size_t{0}, met.size(), [&](std::size_t i) { basins[i] = {finish(met[i].first->x, weights), met[i].second}; });
+  if (!log_sum_) add_direct(starts, weights, basins);
   std::stable_sort(basins.begin(), basins.end(), [](const auto& a, const auto& b) { return a.minimum.objective < b.minimum.objective; });
   std::vector<Basin> distinct;
   for (auto& basin : basins) {
@@ -123,7 +154,20 @@ std::vector<Basin> Solver::from_starts(const std::vector<std::vector<double>>& s
   return distinct;
 }
 
-std::vector<std::vector<double>> starts_of(const Law& law, std::int64_t most) {
+// With kinks in a law (min, max) one basin of least squares may hold several minima: some starts go down without it.
+void Solver::add_direct(const std::vector<std::vector<double>>& starts, const std::vector<double>& weights, std::vector<Basin>& basins) const {
+  const auto count = std::min(most_direct, starts.size());
+  std::vector<Basin> direct(count);
+  oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+    auto x = starts[i * starts.size() / count];
+    const bool usable = approach(law_, formula_, rows_.measured, weights, huber_, bounds_, x);
+    direct[i] = {usable ? down(std::move(x), weights) : Minimum{{}, std::numeric_limits<double>::infinity(), false}, 1};
+  });
+  basins.insert(basins.end(), direct.begin(), direct.end());
+}
+
+std::vector<std::vector<double>> starts_of(const Law& given, std::int64_t most) {
+  const auto law = with_dense_starts(given);  // of one or two parameters all can be tried
   std::int64_t all = 1;
   for (const auto& parameter : law.parameters) {
     CORE_ASSERT(!parameter.starts.empty());

@@ -46,6 +46,10 @@ class Solver {
   // not depend on the number of threads.
   std::vector<Basin> from_starts(const std::vector<std::vector<double>>& starts, const std::vector<double>& weights = {}) const;
 
+  // How many ways down from_starts tries from so many starts: laws that are not log sums go down from each twice, also at once with
+  // the threshold itself.
+  std::int64_t descents(std::size_t starts) const;
+
   // Down from a point near the minimum, given as the formula has it.
   Minimum from(const std::vector<double>& parameters, const std::vector<double>& weights = {}) const;
 
@@ -67,6 +71,7 @@ class Solver {
   std::unique_ptr<Objective> objective_of(const std::vector<double>& weights) const;
   Coarse coarse(const std::vector<double>& start, const std::vector<double>& weights) const;
   Minimum finish(std::vector<double> x, const std::vector<double>& weights) const;
+  void add_direct(const std::vector<std::vector<double>>& starts, const std::vector<double>& weights, std::vector<Basin>& basins) const;
   Minimum down(std::vector<double> x, const std::vector<double>& weights) const;
 
   Law law_;
@@ -77,7 +82,8 @@ class Solver {
   std::optional<LogSum> log_sum_;
 };
 
-// All combinations of a law's starts; where they are more than `most`, `most` of them spread evenly.
+// All combinations of a law's starts, and more between them where it has one or two parameters; where they are more than `most`,
+// `most` of them spread evenly.
 std::vector<std::vector<double>> starts_of(const Law& law, std::int64_t most);
 
 }  // namespace fitting

@@ -19,6 +19,7 @@ const Law krajewski = {
                    {"gamma", 1e-6, 5, {0.5, 1}},
                    {"alpha", 1e-6, 3, {0.1, 0.3}},
                    {"beta", 1e-6, 3, {0.1, 0.3}}},
+    .huber = 0.1,  // the paper's
 };
 
 }  // namespace fitting::laws
