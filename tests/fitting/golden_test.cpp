@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "fitting/fitted_law.h"
+#include "fitting/optimum.h"
 #include "tests/fitting/laws_golden.h"
 
 namespace fitting {
@@ -43,6 +44,45 @@ TEST(Golden, LawsAtAPoint) {
     EXPECT_RELATIVE(found, row.value, 1e-9) << row.text();
   }
   EXPECT_EQ(rows, 50U);
+}
+
+// Closed forms to 1e-9; what is searched to 1e-6, its local exponent (which depends on the step) to 1e-4.
+TEST(Golden, ComputeOptima) {
+  std::size_t rows = 0;
+  for (const auto& row : golden_values()) {
+    if (row.at.count("C") == 0 || !of_an_optimum(row)) continue;
+    ++rows;
+    OptimumQuestion question;
+    question.flops = row.at.at("C");
+    const auto found = optimum(fitted_law(row.set), question);
+    ASSERT_TRUE(found.found()) << row.text();
+    const bool closed = row.set.rfind("chinchilla", 0) == 0;
+    EXPECT_EQ(found.closed_form, closed) << row.text();
+    const double value = row.quantity == "N_opt" ? found.N : row.quantity == "D_opt" ? found.D : row.quantity == "L_opt" ? found.loss : *found.exponent;
+    EXPECT_RELATIVE(value, row.value, closed ? 1e-9 : row.quantity == "exponent" ? 1e-4 : 1e-6) << row.text();
+  }
+  EXPECT_EQ(rows, 32U);
+}
+
+// The cheapest model over its life that is as good as the compute-optimal one of a size.
+TEST(Golden, CheapestWithInference) {
+  std::size_t rows = 0;
+  for (const auto& row : golden_values()) {
+    if (row.at.count("as_good_as_N") == 0) continue;
+    ++rows;
+    const auto law = fitted_law(row.set);
+    const auto reference = optimum_of_size(law, {}, row.at.at("as_good_as_N"));
+    OptimumQuestion question;
+    question.loss = reference.loss;
+    question.inference_tokens = row.at.at("D_inf");
+    const auto found = optimum(law, question);
+    ASSERT_TRUE(found.found()) << row.text();
+    const double reference_flops = 6.0 * reference.N * reference.D + 2.0 * reference.N * row.at.at("D_inf");
+    const double value = row.quantity == "N_target" ? found.N : row.quantity == "D_target" ? found.D : found.total_flops / reference_flops;
+    EXPECT_RELATIVE(value, row.value, 1e-6) << row.text();
+    EXPECT_NEAR(found.loss, reference.loss, 1e-12) << row.text();
+  }
+  EXPECT_EQ(rows, 12U);
 }
 
 // Kumar et al. with the offsets as 1 - exp(-P / gamma + n): factors of three equal precisions, and losses.
