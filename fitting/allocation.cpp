@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "fitting/sign_change.h"
@@ -40,7 +41,8 @@ Point on_contour(const Landscape& law, const Spending& spending, double target, 
   const auto loss = law.loss(x, *y);
   const auto rate = law.ln_flops_per_token(x);
   const double D = std::exp(*y);
-  return {*y, rate.value + std::log(D + spending.inference), rate.along[0] - loss.along[0] / loss.along[1] * D / (D + spending.inference), false};
+  const double trained = D / (D + spending.inference);
+  return {*y, rate.value + std::log(D + spending.inference), rate.along[0] - loss.along[0] / loss.along[1] * trained, false};
 }
 
 template <class Line>

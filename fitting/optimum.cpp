@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "fitting/allocation.h"
+#include "fitting/bootstrap.h"
 #include "fitting/optimum_warnings.h"
 
 namespace fitting {
@@ -29,7 +30,8 @@ void check(const FittedLaw& fitted, const OptimumQuestion& question) {
     throw core::InputError(fmt::format("{}: found no training FLOPs in the law, expected --k K for C = K N D", fitted.name));
   }
   if (question.unique_tokens && !has("U")) {
-    throw core::InputError(fmt::format("{}: found --unique-tokens, expected a law of repeated data, such as data-constrained-muennighoff", fitted.name));
+    throw core::InputError(
+        fmt::format("{}: found --unique-tokens, expected a law of repeated data, such as data-constrained-muennighoff", fitted.name));
   }
   if (question.flops && question.loss) throw core::InputError("--flops, --loss: found both, expected one");
   if (!question.flops && !question.loss) throw core::InputError("--flops, --loss: found neither, expected one");
@@ -67,7 +69,8 @@ Spending spending_of(const OptimumQuestion& question) {
 
 std::optional<Allocation> solve(const Landscape& land, const OptimumQuestion& question, std::optional<double> near = {}) {
   const auto spending = spending_of(question);
-  return question.flops ? best_for_flops(land, spending, *question.flops, near) : cheapest_for_loss(land, spending, *question.loss, near);
+  if (question.flops) return best_for_flops(land, spending, *question.flops, near);
+  return cheapest_for_loss(land, spending, *question.loss, near);
 }
 
 // By a hundredth of the budget to both sides; of an answer to a loss, the budget is what it costs.
@@ -79,17 +82,6 @@ std::optional<double> exponent_of(const Landscape& land, const OptimumQuestion& 
   const auto less = best_for_flops(land, spending, std::exp(best.ln_flops - h), best.x);
   if (!more || !less) return std::nullopt;
   return (more->x - less->x) / (2.0 * h);
-}
-
-Interval percentiles(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(values.size() - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const auto above = std::min(below + 1, values.size() - 1);
-    return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
-  };
-  return {at(0.025), at(0.975)};
 }
 
 void add_ranges(const FittedLaw& fitted, const OptimumQuestion& question, const Allocation& best, Landscape land, Optimum& answer) {
@@ -109,15 +101,18 @@ void add_ranges(const FittedLaw& fitted, const OptimumQuestion& question, const 
                                           fitted.draws.size() - N.size(), fitted.draws.size(), fitted.name));
   }
   if (N.empty()) return;
-  answer.N_range = percentiles(N);
-  answer.D_range = percentiles(D);
-  answer.loss_range = percentiles(loss);
-  answer.flops_range = percentiles(flops);
-  if (exponents.size() > 1) answer.exponent_range = percentiles(exponents);
+  const auto range = [&](std::vector<double>& values) { return percentile_interval(std::move(values), question.confidence); };
+  answer.N_range = range(N);
+  answer.D_range = range(D);
+  answer.loss_range = range(loss);
+  answer.flops_range = range(flops);
+  if (exponents.size() > 1) answer.exponent_range = range(exponents);
 }
 
 void add_search_warnings(const OptimumQuestion& question, const Allocation& best, Optimum& answer) {
-  if (best.minima > 1) answer.warnings.push_back(fmt::format("{} sizes are best among their neighbours: the best of all is given", best.minima));
+  if (best.minima > 1) {
+    answer.warnings.push_back(fmt::format("{} sizes are best among their neighbours: the best of all is given", best.minima));
+  }
   if (best.inside || question.parameters) return;
   if (question.max_parameters && answer.N >= 0.999 * *question.max_parameters) {
     answer.warnings.push_back("the best size lies above the largest that is allowed");
@@ -127,8 +122,12 @@ void add_search_warnings(const OptimumQuestion& question, const Allocation& best
 }
 
 std::string no_answer(const FittedLaw& law, const OptimumQuestion& question) {
-  if (question.loss) return fmt::format("{} does not reach a loss of {}{}", law.name, *question.loss, question.parameters ? " at this size" : "");
-  if (question.inference_tokens > 0.0) return fmt::format("{:.3g} FLOPs leave none for training, or {} has no loss there", *question.flops, law.name);
+  if (question.loss) {
+    return fmt::format("{} does not reach a loss of {}{}", law.name, *question.loss, question.parameters ? " at this size" : "");
+  }
+  if (question.inference_tokens > 0.0) {
+    return fmt::format("{:.3g} FLOPs leave none for training, or {} has no loss there", *question.flops, law.name);
+  }
   return fmt::format("{} has no loss anywhere on {:.3g} FLOPs", law.name, *question.flops);
 }
 

@@ -27,6 +27,8 @@ struct OptimumQuestion {
 
   // A recipe: the law sees N eff_N, D eff_D and U eff_D.
   double eff_N = 1.0, eff_D = 1.0;
+
+  double confidence = 0.95;  // share of the law's draws in an interval
 };
 
 // The best size and its tokens.
@@ -38,7 +40,7 @@ struct Optimum {
   double total_flops = 0.0;  // with inference at its price
   // d ln N / d ln total_flops: nothing where the size is given, or at its bound.
   std::optional<double> exponent;
-  // 95 % of the law's draws, where it has any.
+  // The central share of the law's draws, where it has any.
   std::optional<Interval> N_range, D_range, loss_range, flops_range, exponent_range;
   bool closed_form = false;
   std::vector<std::string> warnings;

@@ -21,7 +21,8 @@ void warn_outside(const FittedLaw& law, Optimum& answer) {
   }
   if (const auto* n = range("N"); n != nullptr) {
     if (answer.N < n->low) {
-      answer.warnings.push_back(fmt::format("{:.3g} parameters are fewer than the smallest run of {} had ({:.3g})", answer.N, law.name, n->low));
+      answer.warnings.push_back(
+          fmt::format("{:.3g} parameters are fewer than the smallest run of {} had ({:.3g})", answer.N, law.name, n->low));
     } else if (answer.N > far * n->high) {
       answer.warnings.push_back(fmt::format("{:.3g} parameters are {:.0f} times those of the largest run of {} ({:.3g})",
                                             answer.N, answer.N / n->high, law.name, n->high));
@@ -51,7 +52,8 @@ void warn(const FittedLaw& law, const OptimumQuestion& question, Optimum& answer
   if (!answer.found()) return;
   warn_outside(law, answer);
   if (const auto& range = answer.exponent_range; range && range->high - range->low > wide_exponent) {
-    answer.warnings.push_back(fmt::format("how the best size grows with FLOPs is uncertain: C^{:.2f} to C^{:.2f}", range->low, range->high));
+    answer.warnings.push_back(
+        fmt::format("how the best size grows with FLOPs is uncertain: C^{:.2f} to C^{:.2f}", range->low, range->high));
   }
 }
 

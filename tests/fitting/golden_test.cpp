@@ -58,7 +58,10 @@ TEST(Golden, ComputeOptima) {
     ASSERT_TRUE(found.found()) << row.text();
     const bool closed = row.set.rfind("chinchilla", 0) == 0;
     EXPECT_EQ(found.closed_form, closed) << row.text();
-    const double value = row.quantity == "N_opt" ? found.N : row.quantity == "D_opt" ? found.D : row.quantity == "L_opt" ? found.loss : *found.exponent;
+    const double value = row.quantity == "N_opt"   ? found.N
+                         : row.quantity == "D_opt" ? found.D
+                         : row.quantity == "L_opt" ? found.loss
+                                                   : *found.exponent;
     EXPECT_RELATIVE(value, row.value, closed ? 1e-9 : row.quantity == "exponent" ? 1e-4 : 1e-6) << row.text();
   }
   EXPECT_EQ(rows, 32U);
@@ -78,7 +81,9 @@ TEST(Golden, CheapestWithInference) {
     const auto found = optimum(law, question);
     ASSERT_TRUE(found.found()) << row.text();
     const double reference_flops = 6.0 * reference.N * reference.D + 2.0 * reference.N * row.at.at("D_inf");
-    const double value = row.quantity == "N_target" ? found.N : row.quantity == "D_target" ? found.D : found.total_flops / reference_flops;
+    const double value = row.quantity == "N_target"   ? found.N
+                         : row.quantity == "D_target" ? found.D
+                                                      : found.total_flops / reference_flops;
     EXPECT_RELATIVE(value, row.value, 1e-6) << row.text();
     EXPECT_NEAR(found.loss, reference.loss, 1e-12) << row.text();
   }
