@@ -23,8 +23,8 @@ const Law data_constrained = {
                    {"E", -20, 5, {0.5}, Scale::log},
                    {"alpha", 1e-6, 3, {0.35}},
                    {"beta", 1e-6, 3, {0.35}},
-                   {"R_D_star", -5, 12, {0, 1.9, 3, 4.6}, Scale::log},
-                   {"R_N_star", -5, 12, {0, 1.9, 3, 4.6}, Scale::log}},
+                   {"R_D_star", -5, 12, {0, 1.9, 2.6, 3, 3.8, 4.6}, Scale::log},
+                   {"R_N_star", -5, 12, {0, 0.5, 1.9, 2.6, 3}, Scale::log}},
     .training_flops = "6 * N * D",
 };
 
