@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "core/error.h"
 #include "core/io/document.h"
+#include "core/logs/log_text.h"
 #include "core/units.h"
 
 namespace core {
@@ -16,35 +15,9 @@ namespace {
 
 constexpr std::string_view iteration_words = "elapsed time per iteration (";
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-template <class Line>
-void each_line(std::string_view text, const Line& line) {
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    line(text.substr(0, end));
-    text.remove_prefix(std::min(text.size(), end + 1));
-  }
-}
-
-// The number right after a word, if one stands there.
-std::optional<double> number_after(std::string_view line, std::string_view word) {
-  const auto at = line.find(word);
-  if (at == std::string_view::npos) return std::nullopt;
-  const auto rest = trimmed(line.substr(at + word.size()));
-  double value = 0.0;
-  const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-  if (read.ec != std::errc() || !std::isfinite(value) || value < 0.0) return std::nullopt;
-  return value;
-}
-
 void put(std::string name, std::string_view value, MegatronRun& run) {
   std::replace(name.begin(), name.end(), '-', '_');
-  std::string text(trimmed(value));
+  std::string text(trimmed_line(value));
   if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
       text.back() == text.front())
     text = text.substr(1, text.size() - 2);
@@ -54,16 +27,9 @@ void put(std::string name, std::string_view value, MegatronRun& run) {
     run.arguments[std::move(name)] = std::move(text);
 }
 
-// "  hidden_size ..................... 9216": one word, dots, a value.
 void take_argument(std::string_view line, MegatronRun& run) {
-  const auto dots = line.find(" ...");
-  if (dots == std::string_view::npos) return;
-  auto name = trimmed(line.substr(0, dots));
-  name = name.substr(
-      name.find_last_of(" \t") == std::string_view::npos ? 0 : name.find_last_of(" \t") + 1);
-  const auto value = line.find_first_not_of('.', dots + 1);
-  if (name.empty() || value == std::string_view::npos || line[value] != ' ') return;
-  put(std::string(name), line.substr(value), run);
+  if (const auto argument = dotted_argument(line))
+    put(std::string(argument->first), argument->second, run);
 }
 
 void take_iteration(std::string_view line, MegatronRun& run) {
@@ -149,7 +115,7 @@ MegatronRun parse_megatron_golden(std::string_view golden,
                     run.name));
   }
   each_line(arguments, [&](std::string_view line) {
-    line = trimmed(line);
+    line = trimmed_line(line);
     const auto colon = line.find(':');
     if (!line.starts_with("--") || colon == std::string_view::npos) return;
     const auto value = line.substr(colon + 1);
