@@ -81,6 +81,13 @@ std::optional<double> size_factor(std::string_view text) {
 }
 
 Cell read_cell(std::string_view text, Commas commas) {
+  // What most cells of a long table are.
+  if (!text.empty() && text.front() >= '0' && text.front() <= '9') {
+    double plain = 0.0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), plain);
+    if (read.ec == std::errc() && read.ptr == text.data() + text.size())
+      return {Cell::Kind::number, plain};
+  }
   text = trimmed(text);
   if (text.empty() || is_one_of(text, {"-", "na", "n/a", "null", "none", "<na>"}))
     return {Cell::Kind::blank, nan};

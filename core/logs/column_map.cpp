@@ -140,8 +140,12 @@ class Mapper {
            std::size_t column,
            const ColumnMeaning& meaning,
            Need need) {
-    map_.sources.push_back(
-        {variable, column, meaning.scale, meaning.logarithm, need == Need::wanted});
+    map_.sources.push_back({variable,
+                            column,
+                            meaning.scale,
+                            meaning.logarithm,
+                            need == Need::wanted,
+                            meaning.convention});
   }
 
   const std::vector<std::string>& header_;
@@ -158,6 +162,11 @@ const ColumnMap::Source* ColumnMap::find(std::string_view variable) const {
     return source.variable == variable;
   });
   return found == sources.end() ? nullptr : &*found;
+}
+
+LossKind loss_kind(const ColumnMap::Source& loss) {
+  return loss.convention.empty() || loss.convention == "training" ? LossKind::training
+                                                                  : LossKind::evaluation;
 }
 
 ColumnMap map_columns(const std::vector<std::string>& header,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/logs/cell.h"
+#include "core/logs/curve.h"
 #include "core/logs/observations.h"
 
 namespace core {
@@ -16,14 +17,18 @@ struct ColumnMap {
     std::string variable;
     std::size_t column = 0;
     double scale = 1.0;
-    bool logarithm = false;  // the column is a perplexity
-    bool wanted = false;     // else a helper
+    bool logarithm = false;       // the column is a perplexity
+    bool wanted = false;          // else a helper
+    std::string convention = {};  // as in ColumnMeaning
   };
   std::vector<Source> sources;     // of wanted variables and helpers that were found
   std::vector<std::string> notes;  // a line each, such as "N <- params (B) x 1e9 (taken as total)"
 
   const Source* find(std::string_view variable) const;
 };
+
+// Whether a column of losses holds those of training steps, or those of evaluations.
+LossKind loss_kind(const ColumnMap::Source& loss);
 
 // Finds the wanted variables, and those that they may be derived from. Throws InputError for a
 // column in options.columns that is not there (with the nearest name) and for two columns that are

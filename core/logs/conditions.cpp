@@ -24,7 +24,7 @@ ColumnMap::Source source_of(const std::string& name,
                             const std::string& flag) {
   const bool column = std::find(header.begin(), header.end(), name) != header.end();
   if (const auto* variable = map.find(name); variable != nullptr && !column) return *variable;
-  return {name, column_of(header, name, file, flag), 1.0, false, false};
+  return {name, column_of(header, name, file, flag), 1.0, false, false, {}};
 }
 
 bool compares(const Cell& cell,

@@ -80,6 +80,11 @@ const std::vector<Rule>& rules() {
 class Used {
  public:
   void count(std::string words) { ++counts_[std::move(words)]; }
+  bool says(std::string_view flag) const {
+    return std::any_of(counts_.begin(), counts_.end(), [&](const auto& entry) {
+      return entry.first.find(flag) != std::string::npos;
+    });
+  }
   void write(const RunTable& table, std::vector<std::string>& notes) const {
     for (const auto& [words, runs] : counts_)
       notes.push_back(
@@ -171,6 +176,16 @@ std::vector<std::vector<double>> wanted_values(const RunTable& table,
     }
   }
   used.write(table, notes);
+  const auto idle =
+      [&](const std::optional<double>& option, std::string_view variable, std::string_view flag) {
+        if (option && !used.says(flag))
+          notes.push_back(
+              fmt::format("{}: {} has no effect: it has its own {}", table.file, flag, variable));
+      };
+  if (!table.runs.empty()) {
+    idle(options.N, "N", "--N");
+    idle(options.tokens_per_step, "D", "--batch-tokens");
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -11,6 +12,7 @@
 #include "core/io/document.h"
 #include "core/logs/column_map.h"
 #include "core/logs/derive.h"
+#include "core/logs/log_format.h"
 #include "core/logs/run_table.h"
 #include "core/logs/variables.h"
 
@@ -38,12 +40,11 @@ class Collector {
     all_.values.resize(options.wanted.size());
   }
 
-  void add(const RunTable& table) {
-    for (const auto& note : table.notes) all_.notes.push_back(note);
-    const auto values = wanted_values(table, options_, all_.notes);
-    require_columns(table, values);
-    for (std::size_t i = 0; i < table.runs.size(); ++i) add(table, table.runs[i], values[i]);
-    all_.dropped.insert(all_.dropped.end(), table.dropped.begin(), table.dropped.end());
+  // Reads a file, which is opened twice: to see what it is, and to read it.
+  void add(const std::function<LineReader()>& open) {
+    const auto* format = find_log_format(open());
+    add(format != nullptr ? read_run_log(open(), *format, options_)
+                          : read_run_table(TableReader(open()), options_));
   }
 
   Observations finish() {
@@ -52,6 +53,28 @@ class Collector {
   }
 
  private:
+  void add(const RunTable& table) {
+    for (const auto& note : table.notes) all_.notes.push_back(note);
+    note_of_other_loss(table);
+    const auto values = wanted_values(table, options_, all_.notes);
+    require_columns(table, values);
+    for (std::size_t i = 0; i < table.runs.size(); ++i) add(table, table.runs[i], values[i]);
+    all_.dropped.insert(all_.dropped.end(), table.dropped.begin(), table.dropped.end());
+  }
+
+  // Losses of other texts do not mix in a fit.
+  void note_of_other_loss(const RunTable& table) {
+    if (table.loss.empty()) return;
+    if (loss_.empty()) loss_ = table.loss, file_of_loss_ = table.file;
+    if (table.loss == loss_) return;
+    all_.notes.push_back(fmt::format(
+        "{}: its loss is {}, that of {} is {}: losses of other texts do not mix in a fit",
+        table.file,
+        printable(table.loss),
+        file_of_loss_,
+        printable(loss_)));
+  }
+
   // A table without a column for a variable, and nothing to derive it from, is an error, not so
   // many dropped rows.
   void require_columns(const RunTable& table,
@@ -183,6 +206,7 @@ class Collector {
 
   const ObservationOptions& options_;
   Observations all_;
+  std::string loss_, file_of_loss_;                    // of the first file
   std::map<std::string, std::string> names_;           // of runs -> their rows
   std::map<std::vector<double>, std::string> points_;  // wanted values -> their rows
 };
@@ -199,9 +223,7 @@ Observations read_observations(const std::vector<std::filesystem::path>& files,
                                const ObservationOptions& options) {
   if (files.empty()) throw InputError("no files of runs, expected a table or a log");
   Collector collector(options);
-  for (const auto& file : files) {
-    collector.add(read_run_table(TableReader(LineReader::file(file)), options));
-  }
+  for (const auto& file : files) collector.add([&] { return LineReader::file(file); });
   return collector.finish();
 }
 
@@ -209,8 +231,7 @@ Observations parse_observations(std::string text,
                                 std::string name,
                                 const ObservationOptions& options) {
   Collector collector(options);
-  collector.add(
-      read_run_table(TableReader(LineReader::text(std::move(text), std::move(name))), options));
+  collector.add([&] { return LineReader::text(text, name); });
   return collector.finish();
 }
 

@@ -56,6 +56,7 @@ class PlainTable {
     table_.file = short_file_name(table.name());
     table_.header = table.header();
     table_.notes = map.notes;
+    if (const auto* loss = map.find("L")) table_.loss = table.header()[loss->column];
     for (const auto& source : map.sources)
       if (source.variable != "run") table_.variables.push_back(source.variable);
     table_.columns_from = table_.variables.size();

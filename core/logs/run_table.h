@@ -9,6 +9,8 @@
 
 namespace core {
 
+struct LogFormat;
+
 // The runs of one file before what lacks is derived and what is bad is left out.
 struct RunTable {
   struct Run {
@@ -20,6 +22,7 @@ struct RunTable {
   std::vector<std::string> variables;  // wanted ones and helpers (B, steps, ...), then columns
   std::size_t columns_from = 0;        // where the other columns begin in `variables`
   std::vector<std::string> header;     // for messages; empty for logs
+  std::string loss;                    // the column or metric that L is from
   bool steps = false;                  // runs were read step by step, not a row each
   std::vector<Run> runs;
   std::vector<DroppedRow> dropped;  // lines that are no runs
@@ -29,7 +32,7 @@ struct RunTable {
 // A table, whichever its shape.
 RunTable read_run_table(TableReader table, const ObservationOptions& options);
 // What a framework printed.
-RunTable read_run_log(LineReader log, const ObservationOptions& options);
+RunTable read_run_log(LineReader log, const LogFormat& format, const ObservationOptions& options);
 
 // The name of a file without its folders.
 std::string short_file_name(const std::string& name);

@@ -210,7 +210,8 @@ std::optional<ColumnMeaning> loss_meaning(Words words) {
   meaning.rank = kind + (smooth ? 0 : final ? 1 : 2) + (perplexity ? 50 : 0);
   if (smooth && kind == 20) meaning.rank = 1;
   if (!words.empty())
-    meaning.convention = fmt::format("of {}", fmt::join(words, "_"));
+    meaning.convention =
+        fmt::format("{}of {}", held_out ? "held-out, " : "", fmt::join(words, "_"));
   else if (held_out || training)
     meaning.convention = held_out ? "held-out" : "training";
   return meaning;
