@@ -13,7 +13,7 @@ namespace fitting {
 namespace {
 
 const std::vector<std::string_view> known_keys = {"version", "law", "title", "source", "checked", "counts", "formula", "output",
-                                                  "training_flops", "parameters", "range", "warnings", "draws", "variables"};
+                                                  "training_flops", "parameters", "range", "warnings", "draws", "draws_from", "variables"};
 
 // The form: one of ours by name, or the formula in the file.
 Law law_in(const core::Document& file) {
@@ -64,7 +64,7 @@ FittedLaw read(const std::filesystem::path& path, const std::string& name) {
   if (const auto* draws = file.find("draws")) {
     for (const auto& draw : draws->as_list()) fitted.draws.push_back(reals(draw, fitted.parameters.size()));
   }
-  for (const auto* key : {"version", "title", "checked", "formula", "output", "training_flops", "variables"}) {
+  for (const auto* key : {"version", "title", "checked", "formula", "output", "training_flops", "variables", "draws_from"}) {
     if (const auto* value = file.find(key)) value->mark_used();
   }
   file.reject_unknown(known_keys);

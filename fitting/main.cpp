@@ -6,12 +6,14 @@
 #include "core/io/document.h"
 #include "fitting/evaluate_main.h"
 #include "fitting/fit_main.h"
+#include "fitting/optimum_main.h"
 #include "simulator/cli.h"
 
 int main(int argc, char** argv) {
   return simulator::guarded("fit", [&] {
     const std::string_view first = argc > 1 ? argv[1] : "";
     if (first == "evaluate") return evaluate_main(argc - 1, argv + 1);
+    if (first == "optimum") return optimum_main(argc - 1, argv + 1);
     return fit_main(argc, argv);
   });
 }
