@@ -102,6 +102,7 @@ FittedLaw with_repetition(const FittedLaw& base) {
   repeated.range = base.range;
   repeated.counts = base.counts;
   std::erase_if(repeated.warnings, [&](const auto& warning) { return std::find(own.begin(), own.end(), warning) != own.end(); });
+  if (!base.draws.empty()) repeated.warnings.push_back("intervals are those of the base: R_D_star and R_N_star are held");
   repeated.warnings.insert(repeated.warnings.end(), base.warnings.begin(), base.warnings.end());
   return repeated;
 }

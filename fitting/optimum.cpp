@@ -33,6 +33,9 @@ void check(const FittedLaw& fitted, const OptimumQuestion& question) {
     throw core::InputError(
         fmt::format("{}: found --unique-tokens, expected a law of repeated data, such as data-constrained-muennighoff", fitted.name));
   }
+  if (question.fixed.count("N") + question.fixed.count("D") != 0) {
+    throw core::InputError(fmt::format("{}: found --D among what is fixed, expected it to be sought", fitted.name));
+  }
   if (question.flops && question.loss) throw core::InputError("--flops, --loss: found both, expected one");
   if (!question.flops && !question.loss) throw core::InputError("--flops, --loss: found neither, expected one");
   require_positive("--flops", question.flops);
@@ -143,7 +146,7 @@ Optimum optimum(const FittedLaw& law, const OptimumQuestion& question) {
     warn(law, question, answer);
     return answer;
   }
-  answer.N = std::exp(best->x);
+  answer.N = question.parameters.value_or(std::exp(best->x));
   answer.D = std::exp(best->y);
   answer.loss = land.loss(best->x, best->y).value;
   answer.flops = std::exp(best->y + land.ln_flops_per_token(best->x).value);

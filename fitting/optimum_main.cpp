@@ -1,75 +1,206 @@
 #include "fitting/optimum_main.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
-#include <optional>
+#include <algorithm>
 #include <string>
 
 #include "core/error.h"
 #include "core/io/document.h"
-#include "core/logs/cell.h"
-#include "fitting/named_values.h"
+#include "fitting/bits.h"
 #include "fitting/optimum_report.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
+#include "simulator/request.h"
 #include "simulator/version.h"
 
 namespace {
 
 struct Options {
-  std::string name, format = "table", output;
-  std::string flops, loss, k, unique_tokens, parameters, max_parameters, inference_tokens;
+  std::string law, k, inference, unique, max_parameters, compare, over, tokens_a_sample, queries, format = "table", output;
+  std::vector<std::string> flops, loss, bits, samples;
   fitting::OptimumQuestion question;
   bool quiet = false;
 };
 
-std::optional<double> number(const std::string& text, const std::string& flag) {
-  if (text.empty()) return std::nullopt;
-  const auto cell = core::read_cell(text);
-  if (cell.kind == core::Cell::Kind::number) return cell.value;
-  throw core::InputError(flag + ": found \"" + core::printable(text) + "\", expected a number");
+std::optional<double> count(const std::string& text, const std::string& flag) {
+  return text.empty() ? std::nullopt : std::optional(simulator::parse_count(text, flag));
 }
 
-void fill(Options& o, const std::vector<std::string>& rest) {
-  auto& q = o.question;
-  q.flops = number(o.flops, "--flops");
-  q.loss = number(o.loss, "--loss");
-  q.flops_per_nd = number(o.k, "--k");
-  q.unique_tokens = number(o.unique_tokens, "--unique-tokens");
-  q.parameters = number(o.parameters, "--parameters");
-  q.max_parameters = number(o.max_parameters, "--max-parameters");
-  q.inference_tokens = number(o.inference_tokens, "--inference-tokens").value_or(0.0);
-  q.fixed = fitting::named_values(rest);
+std::vector<double> counts(const std::vector<std::string>& texts, const std::string& flag) {
+  std::vector<double> values;
+  for (const auto& text : texts) values.push_back(simulator::parse_count(text, flag));
+  return values;
 }
 
-void add_options(CLI::App& app, Options& o) {
-  app.add_option("law", o.name, "constants of `fit --list constants`, or a law that --save wrote")->required();
-  app.add_option("--flops", o.flops, "to spend");
-  app.add_option("--loss", o.loss, "to reach with the fewest FLOPs");
-  app.add_option("--parameters", o.parameters, "the size, where it is given");
-  app.add_option("--max-parameters", o.max_parameters, "the largest size");
-  app.add_option("--unique-tokens", o.unique_tokens, "tokens there are, for a law of repeated data");
-  app.add_option("--inference-tokens", o.inference_tokens, "tokens served over the model's life: each costs a third of a training token");
-  app.add_option("--inference-price", o.question.inference_price, "of a FLOP of inference over one of training")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--k", o.k, "FLOPs of a token and parameter, in place of the law's (6)");
-  app.add_option("--eff-n", o.question.eff_N, "effective parameters of a recipe, as a share")->check(CLI::Range(1e-6, 10.0))->capture_default_str();
-  app.add_option("--eff-d", o.question.eff_D, "effective tokens of a recipe, as a share")->check(CLI::Range(1e-6, 10.0))->capture_default_str();
-  app.add_option("--confidence", o.question.confidence, "share of the law's draws in an interval")->check(CLI::Range(0.01, 0.999))->capture_default_str();
-  app.add_option("--format", o.format, "table or json")->check(CLI::IsMember({"table", "json"}))->capture_default_str();
-  app.add_option("--output", o.output, "file for the result");
-  app.add_flag("--quiet", o.quiet, "no warnings");
+// "--G 8 --S=0.95": other variables of the law, and the size, "--N 7e9". `flags`: the program's own, for misspelt ones.
+void read_variables(const std::vector<std::string>& words,
+                    std::vector<std::string> flags,
+                    const fitting::Law& law,
+                    fitting::OptimumQuestion& question) {
+  std::vector<std::string> known;
+  for (const auto& variable : law.variables) known.push_back("--" + variable.name);
+  flags.insert(flags.end(), known.begin(), known.end());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    auto name = words[i], value = std::string();
+    if (const auto equals = name.find('='); equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    } else if (i + 1 < words.size()) {
+      value = words[++i];
+    }
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto near = core::nearest_name(name, flags);
+      throw core::InputError(fmt::format("found \"{}\", expected an option of --help, or a variable of {}: {}{}", core::printable(name),
+                                         law.name, fmt::join(known, ", "), near ? fmt::format("; nearest is {}", *near) : ""));
+    }
+    const double number = simulator::parse_count(value, name);
+    if (name == "--N") question.parameters = number;
+    else if (!question.fixed.emplace(name.substr(2), number).second) {
+      throw core::InputError(fmt::format("{}: found twice, expected once", name));
+    }
+  }
+}
+
+// "E=1,2,4".
+std::pair<std::string, std::vector<double>> read_over(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) {
+    throw core::InputError(fmt::format("--over: found \"{}\", expected VARIABLE=VALUE,VALUE", core::printable(text)));
+  }
+  std::pair<std::string, std::vector<double>> over{text.substr(0, equals), {}};
+  for (const auto& value : CLI::detail::split(text.substr(equals + 1), ',')) {
+    over.second.push_back(simulator::parse_count(value, "--over"));
+  }
+  return over;
+}
+
+// One row for each budget, or each loss.
+void answer_each(const std::vector<double>& values,
+                 std::optional<double> fitting::OptimumQuestion::*asked,
+                 fitting::OptimumAnswer& answer) {
+  for (const double value : values) {
+    answer.question.*asked = value;
+    answer.rows.push_back({value, fitting::optimum(answer.law, answer.question)});
+  }
+  (answer.question.*asked).reset();
+}
+
+void answer_one(const Options& options, fitting::OptimumAnswer& answer) {
+  auto& question = answer.question;
+  if (!options.bits.empty()) {
+    const auto best = fitting::best_bits(answer.law, question, options.bits);
+    answer.varied = "bits";
+    answer.rows = {{best.bits, best.at}};
+    if (!best.inside) {
+      answer.rows.front().at.warnings.push_back("no number of bits is best: the answer lies at the end of what was searched");
+    }
+  } else if (!options.samples.empty()) {
+    answer.varied = "samples";
+    answer.rows = fitting::sample_choices(answer.law, question, simulator::parse_count(options.tokens_a_sample, "--tokens-a-sample"),
+                                          simulator::parse_count(options.queries, "--queries"), counts(options.samples, "--samples"));
+  } else if (!options.over.empty()) {
+    const auto [variable, values] = read_over(options.over);
+    answer.varied = variable;
+    answer.rows = fitting::choices(answer.law, question, variable, values);
+  }
+  if (const auto* best = fitting::best_choice(answer.rows, question)) answer.best = best->value;
+}
+
+void check(const Options& options) {
+  const auto one = [](bool given) { return given ? 1 : 0; };
+  const int alternatives = one(!options.bits.empty()) + one(!options.samples.empty()) + one(!options.over.empty());
+  if (alternatives > 1) throw core::InputError("--bits, --samples, --over: found more than one, expected one of them");
+  const auto asked = options.flops.size() + options.loss.size();
+  if (alternatives == 1 && asked > 1) {
+    throw core::InputError("--flops, --loss: found several values, expected one with --bits, --samples or --over");
+  }
+  if (!options.bits.empty() && options.flops.empty()) throw core::InputError("--bits: found --loss, expected --flops");
+  if (!options.compare.empty() && (options.flops.size() != 1 || alternatives > 0)) {
+    throw core::InputError("--compare: expected one value of --flops, and none of --bits, --samples and --over");
+  }
+}
+
+fitting::OptimumAnswer answer_of(const Options& options, const std::vector<std::string>& words, const std::vector<std::string>& flags) {
+  check(options);
+  fitting::OptimumAnswer answer;
+  answer.version = simulator::version();
+  answer.law = fitting::fitted_law(options.law);
+  auto& question = answer.question = options.question;
+  question.flops_per_nd = count(options.k, "--k");
+  question.inference_tokens = count(options.inference, "--inference-tokens").value_or(0.0);
+  question.unique_tokens = count(options.unique, "--unique-tokens");
+  question.max_parameters = count(options.max_parameters, "--max-parameters");
+  read_variables(words, flags, answer.law.law, question);
+  if (question.unique_tokens && answer.law.law.formula == fitting::law_of("chinchilla").formula) {
+    answer.law = fitting::with_repetition(answer.law);
+  }
+
+  const auto flops = counts(options.flops, "--flops"), loss = counts(options.loss, "--loss");
+  if (!flops.empty()) question.flops = flops.front();
+  if (!loss.empty()) question.loss = loss.front();
+  answer.varied = flops.empty() ? "loss" : "flops";
+  if (!options.bits.empty() || !options.samples.empty() || !options.over.empty()) answer_one(options, answer);
+  else if (flops.size() > 1) answer_each(flops, &fitting::OptimumQuestion::flops, answer);
+  else if (loss.size() > 1) answer_each(loss, &fitting::OptimumQuestion::loss, answer);
+  else answer.rows = {{question.flops.value_or(question.loss.value_or(0.0)), fitting::optimum(answer.law, question)}};
+  if (!options.compare.empty() && answer.found()) {
+    answer.compared_N = simulator::parse_count(options.compare, "--compare");
+    answer.compared = fitting::detour(answer.law, question, *answer.compared_N);
+  }
+  return answer;
+}
+
+void add_options(CLI::App& app, Options& options) {
+  auto& question = options.question;
+  app.allow_extras();
+  app.add_option("law", options.law, "constants of `fit --list constants`, or a law that --save wrote")->required();
+  app.add_option("--flops", options.flops, "FLOPs to spend, or several")->delimiter(',');
+  app.add_option("--loss", options.loss, "loss to reach with the fewest FLOPs, or several")->delimiter(',');
+  app.add_option("--k", options.k, "k of C = k N D, in place of the law's own FLOPs");
+  app.add_option("--inference-tokens", options.inference, "tokens served over the model's life, at a third of the FLOPs of training");
+  app.add_option("--inference-price", question.inference_price, "price of a FLOP of inference over one of training")->capture_default_str();
+  app.add_option("--unique-tokens", options.unique, "distinct training tokens");
+  app.add_option("--max-parameters", options.max_parameters, "largest size");
+  app.add_option("--eff-N", question.eff_N, "share of parameters that a recipe leaves effective")->capture_default_str();
+  app.add_option("--eff-D", question.eff_D, "share of tokens that a recipe leaves effective")->capture_default_str();
+  app.add_option("--bits", options.bits, "variables whose common number of bits is searched, FLOPs in proportion: P_w,P_a,P_kv")
+      ->delimiter(',');
+  app.add_option("--samples", options.samples, "samples of each query, to choose from: 1,10,100")->delimiter(',');
+  app.add_option("--tokens-a-sample", options.tokens_a_sample, "tokens of a sample");
+  app.add_option("--queries", options.queries, "queries over the model's life");
+  app.add_option("--over", options.over, "a variable of the law and values to choose from: E=1,8,64");
+  app.add_option("--compare", options.compare, "a size to hold against the best");
+  app.add_option("--confidence", question.confidence, "share of the law's draws in an interval")
+      ->check(CLI::Range(0.01, 0.999))
+      ->capture_default_str();
+  app.add_option("--format", options.format, "table, json, csv or markdown")
+      ->check(CLI::IsMember({"table", "json", "csv", "markdown"}))
+      ->capture_default_str();
+  app.add_option("--output", options.output, "file for the result");
+  app.add_flag("--quiet", options.quiet, "no warnings");
 }
 
 }  // namespace
 
 int optimum_main(int argc, char** argv) {
-  Options o;
-  CLI::App app("The best size and tokens of a law: fit optimum LAW --flops 5.76e23; other variables of the law by name, such as --G 8", "fit optimum");
-  app.allow_extras();
-  add_options(app, o);
+  Options options;
+  CLI::App app("The best size and tokens of a law: fit optimum LAW --flops 5.76e23. Other variables of the law, or a size: --G 8 --N 7B",
+               "fit optimum");
+  add_options(app, options);
+  // Words of no option are variables of the law.
   if (const auto status = simulator::parse<CLI::ExtrasError, CLI::ParseError>(app, argc, argv)) return *status;
-  fill(o, app.remaining());
-  const auto answer = fitting::answer_optimum(fitting::fitted_law(o.name), o.question);
-  simulator::warn("fit", answer.optimum.warnings, o.quiet || o.format == "json");
-  simulator::deliver(o.format == "json" ? fitting::optimum_json(answer, std::string(simulator::version())) : fitting::optimum_table(answer), o.output);
-  return answer.optimum.found() ? 0 : 1;
+  std::vector<std::string> flags;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  const auto answer = answer_of(options, app.remaining(), flags);
+  simulator::warn("fit", fitting::warnings_of(answer), options.quiet || options.format == "json");
+  simulator::deliver(options.format == "json"       ? fitting::optimum_json(answer)
+                     : options.format == "csv"      ? fitting::optimum_csv(answer)
+                     : options.format == "markdown" ? fitting::optimum_markdown(answer)
+                                                    : fitting::optimum_table(answer),
+                     options.output);
+  return answer.found() ? 0 : 1;
 }

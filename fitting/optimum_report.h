@@ -4,22 +4,32 @@
 #include <string>
 #include <vector>
 
+#include "fitting/choices.h"
 #include "fitting/optimum.h"
 
 namespace fitting {
 
-// The best size and tokens of a law, and what other sizes cost.
+// What `fit optimum` prints.
 struct OptimumAnswer {
   FittedLaw law;
-  OptimumQuestion question;
-  Optimum optimum;
-  std::vector<Detour> detours;  // smaller and larger sizes with the same FLOPs
+  OptimumQuestion question;            // that of all rows, but for what varies
+  std::string varied;                  // "flops", "loss", "bits", "samples", or a variable of the law
+  std::vector<Choice> rows;            // one or more
+  std::optional<double> best;          // the value that wins, where rows are alternatives
+  std::optional<double> compared_N;    // a size held against the optimum
+  std::optional<Detour> compared;
+  std::string version;
+
+  // Whether any row has an answer.
+  bool found() const;
 };
 
-// Asks the law, and the same of sizes from a quarter to four times the best.
-OptimumAnswer answer_optimum(const FittedLaw& law, const OptimumQuestion& question);
+// Warnings of all rows, each once.
+std::vector<std::string> warnings_of(const OptimumAnswer& answer);
 
 std::string optimum_table(const OptimumAnswer& answer);
-std::string optimum_json(const OptimumAnswer& answer, const std::string& version);
+std::string optimum_json(const OptimumAnswer& answer);
+std::string optimum_csv(const OptimumAnswer& answer);
+std::string optimum_markdown(const OptimumAnswer& answer);
 
 }  // namespace fitting
