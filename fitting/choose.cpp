@@ -21,14 +21,26 @@ bool takes_part(const Law& law) {
   return law.output == "L" && !law.parameters.empty() && !law.training_flops.empty();
 }
 
+// Whether the rows differ in a variable: where no column has it, it is the same in all.
+bool given(const Runs& runs, const std::string& variable) {
+  return std::none_of(runs.observations.notes.begin(), runs.observations.notes.end(), [&](const auto& note) {
+    return note.rfind(variable + " <- ", 0) == 0 && note.find("no column has it") != std::string::npos;
+  });
+}
+
 Candidate tried(const Law& law, const std::vector<std::filesystem::path>& files, const RunOptions& options, FitOptions fit_options) {
   Candidate candidate{&law, std::numeric_limits<double>::infinity(), {}};
   try {
     const auto runs = read_runs(law, files, options);
+    for (const auto& variable : law.variables) {
+      if (given(runs, variable.name)) continue;
+      candidate.line = fmt::format("{:<18} not fitted: no column has {}, {}", law.name, variable.name, variable.meaning);
+      return candidate;
+    }
     fit_options.held_out = runs.held_out;
     fit_options.bootstrap = 0;
     fit_options.profile.clear();
-    fit_options.starts = std::min<std::int64_t>(fit_options.starts, 200);
+    fit_options.starts = std::min<std::int64_t>(fit_options.starts, 32);  // enough to compare; the law chosen gets all
     const auto report = fit(law, runs.rows, fit_options);
     if (!report.held_out || report.held_out->rows == 0) {
       candidate.line = fmt::format("{:<18} no run to hold out", law.name);
@@ -50,12 +62,20 @@ Choice choose(const std::vector<std::filesystem::path>& files, const RunOptions&
   for (const auto* law : laws::all()) {
     if (takes_part(*law)) candidates.push_back(tried(*law, files, options, fit));
   }
+  CORE_ASSERT(!candidates.empty());
   std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.error < b.error; });
+  // Among laws that predict as well as the best, to a tenth of its error, the one of the fewest parameters.
+  const double good = 1.1 * candidates.front().error + 1e-5;
+  const auto simplest = std::min_element(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
+    const auto size = [&](const auto& c) { return c.error <= good ? c.law->parameters.size() : std::size_t{1000}; };
+    return size(a) < size(b);
+  });
+  std::rotate(candidates.begin(), simplest, simplest + 1);
   Choice choice;
   for (const auto& candidate : candidates) choice.compared.push_back(candidate.line);
-  if (candidates.empty() || candidates.front().error == std::numeric_limits<double>::infinity()) {
+  if (candidates.front().error == std::numeric_limits<double>::infinity()) {
     throw core::InputError(fmt::format("auto: found no law that these runs can be held against, expected one; {}",
-                                       choice.compared.empty() ? "none" : choice.compared.front()));
+                                       choice.compared.front()));
   }
   choice.law = *candidates.front().law;
   return choice;

@@ -24,7 +24,7 @@ class RowObjective : public Objective {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (weight(i) == 0.0) continue;
       if (!(values_[i] > 0.0) || !std::isfinite(values_[i])) return std::numeric_limits<double>::infinity();
-      const double size = std::fabs(std::log(measured_[i] / values_[i]));
+      const double size = std::fabs(std::log(measured_[i]) - std::log(values_[i]));
       const double clipped = std::min(size, huber);
       sum += weight(i) * clipped * (size - 0.5 * clipped);
     }
@@ -58,7 +58,7 @@ class RowObjective : public Objective {
     std::vector<double> gradient(x.size(), 0.0);
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (weight(i) == 0.0 || !(values_[i] > 0.0)) continue;
-      const double psi = weight(i) * std::clamp(std::log(measured_[i] / values_[i]), -huber_, huber_);
+      const double psi = weight(i) * std::clamp(std::log(measured_[i]) - std::log(values_[i]), -huber_, huber_);
       for (std::size_t j = 0; j < x.size(); ++j) gradient[j] -= psi * jacobian_[i * x.size() + j] / values_[i];
     }
     for (std::size_t j = 0; j < x.size(); ++j) {
@@ -116,7 +116,7 @@ bool approach(const Law& law, const RowFormula& formula, const std::vector<doubl
     formula.evaluate(parameters, values, derivatives == Derivatives::yes ? &evaluation.jacobian : nullptr);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const bool usable = values[i] > 0.0 && std::isfinite(values[i]);
-      evaluation.residuals.push_back(usable ? std::log(measured[i] / values[i]) : out);
+      evaluation.residuals.push_back(usable ? std::log(measured[i]) - std::log(values[i]) : out);
       if (derivatives == Derivatives::no) continue;
       for (std::size_t j = 0; j < n; ++j) {
         double& slope = evaluation.jacobian[i * n + j];
