@@ -83,6 +83,7 @@ struct BodyContext {
   bool cp_balanced = true;       // each rank has an early and a late part of the sequence
   std::int64_t ep = 1, etp = 1;
   Dispatch dispatch = Dispatch::nccl;
+  CudaGraphs graphs = CudaGraphs::none;  // of whole layers hold their experts' GEMMs, of parts of a layer do not
   bool overlap_tensor = false;   // tensor-parallel collectives in parts beside their GEMMs,
   TensorParts tensor_parts;      // in these
   bool overlap_experts = false;  // experts' all-to-alls run beside the shared experts

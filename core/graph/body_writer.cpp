@@ -48,6 +48,7 @@ BodyOp& BodyWriter::gemm(const std::string& name,
   spec.m = m, spec.n = n, spec.k = k;
   spec.batch = std::max<std::int64_t>(1, l.experts);
   spec.grouped = l.experts > 0;
+  spec.captured = spec.grouped && context_.graphs == CudaGraphs::layers;
   spec.flops = Flops{2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                      static_cast<double>(spec.batch)};
   spec.bytes = Bytes{bytes * static_cast<double>(spec.batch)};

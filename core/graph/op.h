@@ -92,6 +92,7 @@ struct OpSpec {
   std::int64_t window = 0;                      // attention: sliding window in tokens, 0 = none
   std::int64_t v_dim = 0;                       // attention: width of values where it is not k (MLA), 0 = k
   bool grouped = false;                         // gemm: one kernel over `batch` experts of m tokens each
+  bool captured = false;                        // grouped gemm: inside a CUDA graph, so that the host launches no expert
   bool sparse = false;                          // attention: `window` keys chosen by an indexer, gathered
   // all_to_all of experts' tokens: each token has n copies in `bytes`, to ranks of at most k domains (0 = any number).
   // One-sided (DeepEP, NVSHMEM): one copy crosses to each domain and is forwarded inside it.

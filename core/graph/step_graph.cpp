@@ -93,6 +93,7 @@ std::string spec_line(const OpSpec& s) {
                           s.group);
   if (s.v_dim > 0) line += fmt::format(" v={}", s.v_dim);
   if (s.grouped) line += " grouped";
+  if (s.captured) line += " captured";
   if (s.sparse) line += " sparse";
   if (s.one_sided) line += " one_sided";
   if (s.beside != Mover::none) line += fmt::format(" beside={}", name_of(s.beside));
@@ -128,12 +129,13 @@ OpSpec read_spec(LineReader& in) {
   if (s.group < -1) in.refuse(std::to_string(s.group), "the number of a group, or -1");
   while (const auto word = in.next()) {
     if (*word == "grouped") s.grouped = true;
+    else if (*word == "captured") s.captured = true;
     else if (*word == "sparse") s.sparse = true;
     else if (*word == "one_sided") s.one_sided = true;
     else if (*word == "beside=kernels") s.beside = Mover::kernels;
     else if (*word == "beside=copy_engine") s.beside = Mover::copy_engine;
     else if (word->starts_with("v=")) s.v_dim = in.number<std::int64_t>(std::string_view(*word).substr(2), "v=WIDTH");
-    else in.refuse(*word, "grouped, sparse, one_sided, beside=kernels, beside=copy_engine, v=WIDTH or the end of the line");
+    else in.refuse(*word, "grouped, captured, sparse, one_sided, beside=kernels, beside=copy_engine, v=WIDTH or the end of the line");
   }
   return s;
 }

@@ -305,6 +305,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.ep = plan.ep;
   c.etp = plan.etp;
   c.dispatch = plan.dispatch;
+  c.graphs = plan.graphs;
   c.overlap_tensor = plan.overlap_tensor && c.sp;
   c.tensor_parts = framework.tensor_parts;
   c.overlap_experts = plan.overlap_experts;

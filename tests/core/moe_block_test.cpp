@@ -230,5 +230,20 @@ TEST(MoeBlock, TensorParallelismHasToDivideSharedExperts) {
   EXPECT_EQ(block_kind("moe").why_not_tensor(block, 3), "5632 columns of the shared experts do not divide by tp=3");
 }
 
+
+// Graphs of whole layers hold the experts' GEMMs; those of attention and router leave them to the host.
+TEST(MoeBlock, OnlyGraphsOfWholeLayersCaptureExperts) {
+  const auto model = mixtral();
+  for (const std::string graphs : {"none", "attention", "router", "attention+router", "layers"}) {
+    const Setting setting(model, "dp=8 ep=4 graphs=" + graphs, 2048);
+    const auto one = body(model, "moe", setting.context);
+    for (const auto* ops : {&one.forward, &one.backward}) {
+      for (const auto& op : *ops) {
+        EXPECT_EQ(op.spec.captured, graphs == "layers" && op.spec.grouped) << graphs << ", " << op.spec.name.str();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace core

@@ -51,6 +51,16 @@ constexpr std::string_view by_hand =
 
 TEST(StepGraphText, WritesWhatItReads) { EXPECT_EQ(to_text(parse_step_graph(by_hand)), by_hand); }
 
+TEST(StepGraphText, KeepsExpertsInsideAGraphApart) {
+  const std::string text =
+      "spec gemm experts_up bf16 forward flash2 1 128 256 512 8 0 0 268435456 0 -1 grouped captured\n"
+      "spec gemm experts_up bf16 forward flash2 1 128 256 512 8 0 0 268435456 0 -1 grouped\n";
+  const auto graph = parse_step_graph(text);
+  EXPECT_EQ(to_text(graph), text);
+  EXPECT_TRUE(graph.specs[0].captured);
+  EXPECT_FALSE(graph.specs[1].captured);
+}
+
 TEST(StepGraphText, MeansWhatItSays) {
   const auto g = parse_step_graph(by_hand);
   EXPECT_EQ(g.ranks, 2);

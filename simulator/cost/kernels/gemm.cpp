@@ -19,7 +19,8 @@
 // hidden behind its neighbour's, a k0 of its own, in bytes of an operand's row. It is what DeepGEMM's
 // grouped fp8 kernels lose from k = 7168 to 2048 (1297 to 1099 TFLOP/s on H800), and makes fp8,
 // whose rows are shorter in bytes, gain less at the narrow GEMMs of small experts. Where a library launches a GEMM for each
-// expert instead (Transformer Engine on streams of cuBLAS), each costs a further fixed time.
+// expert instead (Transformer Engine on streams of cuBLAS), each costs a further fixed time: the host's, which a CUDA graph that
+// holds the experts leaves out.
 
 #include <algorithm>
 #include <cmath>
@@ -127,7 +128,7 @@ double sum_bytes(const core::OpSpec& op) {
 
 // Beyond the first GEMM of a launch for each expert.
 double expert_launches_us(const core::OpSpec& op, const Curves& curves) {
-  return op.grouped ? as_double(op.batch - 1) * curves.find("gemm.grouped.fixed_us").value_or(0.0) : 0.0;
+  return op.grouped && !op.captured ? as_double(op.batch - 1) * curves.find("gemm.grouped.fixed_us").value_or(0.0) : 0.0;
 }
 
 Cost time(const core::OpSpec& op, const Curves& curves) {
