@@ -85,6 +85,19 @@ UnitCopies read_unit_copies(const Document& document, Figures::Sources& sources)
   return copies;
 }
 
+ExpertBiases read_expert_biases(const Document& document, Figures::Sources& sources) {
+  document.reject_unknown(
+      {"forward_B", "backward_B", "narrow_forward_B", "narrow_backward_B", "inner_forward_B", "inner_backward_B"});
+  Figures::Sources own;
+  Figures figures(document, own);
+  ExpertBiases b;
+  b.forward = figures.not_negative("forward_B"), b.backward = figures.not_negative("backward_B");
+  b.narrow_forward = figures.not_negative("narrow_forward_B"), b.narrow_backward = figures.not_negative("narrow_backward_B");
+  b.inner_forward = figures.not_negative("inner_forward_B"), b.inner_backward = figures.not_negative("inner_backward_B");
+  for (auto& [figure, source] : own) sources.emplace_back("expert_biases." + figure, source);
+  return b;
+}
+
 // Libraries take larger workspaces from Hopper on.
 Workspaces read_workspaces(const Document& document, std::string_view arch, Figures::Sources& sources) {
   document.reject_unknown({"torch_MiB", "torch_hopper_MiB", "engine_MiB", "engine_hopper_MiB", "handles", "grouped"});
@@ -106,7 +119,8 @@ Workspaces read_workspaces(const Document& document, std::string_view arch, Figu
 
 Launches read_launches(const Document& document, Figures::Sources& sources) {
   document.reject_unknown({"gemm", "input_gradient", "weight_gradient", "unfused_attention", "flash_attention", "norm",
-                           "activation", "residual", "rope", "other", "collective", "router", "expert", "recompute"});
+                           "activation", "residual", "rope", "other", "collective", "router", "expert", "expert_bias_forward",
+                           "expert_bias_backward", "recompute"});
   constexpr std::int64_t most = 1000;
   Figures::Sources own;
   Figures figures(document, own);
@@ -117,6 +131,8 @@ Launches read_launches(const Document& document, Figures::Sources& sources) {
   l.collective = figures.count("collective", 0, most);
   l.recompute = figures.count("recompute", 0, most);
   l.expert = figures.not_negative("expert");
+  l.expert_bias_forward = figures.not_negative("expert_bias_forward");
+  l.expert_bias_backward = figures.not_negative("expert_bias_backward");
   const auto read_pass = [&](std::string_view key, Launches::Pass& pass) {
     const Document& both = document.at(key);
     both.reject_unknown({"forward", "backward"});
@@ -145,7 +161,7 @@ Framework load_framework(std::string_view name, std::string_view arch) {
                            "attention_traffic", "tensor_parts", "bucket_parameters", "bucket_parameters_per_rank",
                            "gradient_buffers", "prefetch_parameters",
                            "layer_gradient_placeholders", "output_gradient_placeholders", "keeps_output_gather",
-                           "flat_gradients", "unit_copies", "sums_gradients_apart", "recompute_stops_early", "keeps_gradients",
+                           "flat_gradients", "unit_copies", "expert_biases", "sums_gradients_apart", "recompute_stops_early", "keeps_gradients",
                            "context_GiB", "workspaces", "communicator_GiB", "allocation_unit_B", "fragmentation", "launches",
                            "host_us_per_launch", "host_us_per_launch_graphs", "launches_wait", "host_memory_factor",
                            "step_overhead_ms"});
@@ -178,6 +194,7 @@ Framework load_framework(std::string_view name, std::string_view arch) {
   f.allocation_unit = Bytes{figures.positive("allocation_unit_B")};
   f.fragmentation = figures.not_negative("fragmentation");
   f.unit_copies = read_unit_copies(document.at("unit_copies"), sources);
+  f.expert_biases = read_expert_biases(document.at("expert_biases"), sources);
   f.launches = read_launches(document.at("launches"), sources);
   f.host_per_launch = Seconds{figures.not_negative("host_us_per_launch") * 1e-6};
   f.host_per_launch_graphs = Seconds{figures.not_negative("host_us_per_launch_graphs") * 1e-6};

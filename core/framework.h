@@ -47,7 +47,17 @@ struct Launches {
   std::int64_t collective = 1;
   Pass router{0, 0};                 // scores, top k, auxiliary loss and counts of tokens, beyond the router's own GEMM
   double expert = 0;                 // of the host's work for each expert of a grouped GEMM, in launches
+  double expert_bias_forward = 0, expert_bias_backward = 0;  // the same where its biases are added apart
   std::int64_t recompute = 0;        // bookkeeping of a body that runs its forward again, random states above all
+};
+
+// What adding the biases of experts' outputs, each weighted by its tokens, moves in memory where no GEMM does it: bytes for each
+// element of the experts' output, with the weights in fp32 or in 16 bits; and of the biases of their inner layer, which have no
+// weights, for each element of that.
+struct ExpertBiases {
+  double forward = 0, backward = 0;
+  double narrow_forward = 0, narrow_backward = 0;
+  double inner_forward = 0, inner_backward = 0;
 };
 
 // What moves in memory, for each micro-batch, around the gathers and reductions of parameters that are sharded unit by unit
@@ -93,6 +103,7 @@ struct Framework {
   double layer_gradient_placeholders = 0, output_gradient_placeholders = 0;
   bool recompute_stops_early = false;  // full recompute ends with the last tensor that the backward needs
   UnitCopies unit_copies;
+  ExpertBiases expert_biases;
   bool keeps_output_gather = false;    // the output layer's input, gathered with sequence parallel, has memory of its own
   // Full recompute keeps a tensor-parallel rank's part of a layer's input and gathers it (--partition-activations of DeepSpeed,
   // --distribute-saved-activations of Megatron-LM): of a run, not of a file.

@@ -106,6 +106,7 @@ struct BodyContext {
   bool keeps_output_gather = false;     // memory of the output layer's gathered input is kept (data/frameworks)
   // Memory traffic of elementwise kernels over that of one fused kernel (data/frameworks).
   double norm_traffic = 1.0, activation_traffic = 1.0, rope_traffic = 1.0, attention_traffic = 0.0;
+  ExpertBiases expert_biases;           // (data/frameworks)
   UnitCopies unit_copies;               // of sharded parameters (data/frameworks)
   bool recompute_stops_early = false;   // full recompute ends with the last tensor that the backward needs (data/frameworks)
   bool sums_gradients_apart = false;    // a kernel of its own adds a weight's gradient to the sum (data/frameworks)

@@ -40,6 +40,14 @@ bool in_graph(const BodyOp& op, CudaGraphs graphs) {
   return (both || graphs == CudaGraphs::attention) && !is_of_experts(op);
 }
 
+// Biases of experts are added one expert after another.
+std::int64_t of_memory_bound(const Launches& launches, const OpSpec& spec) {
+  const auto count = of(pass_of(launches, spec.name), spec);
+  if (!has(spec.name, "experts_bias")) return count;
+  const double each = spec.direction == Direction::forward ? launches.expert_bias_forward : launches.expert_bias_backward;
+  return count + std::llround(each * static_cast<double>(spec.batch));
+}
+
 std::int64_t of_gemm(const Launches& launches, const BodyOp& op) {
   const auto& spec = op.spec;
   std::int64_t count = launches.input_gradient;
@@ -60,7 +68,7 @@ std::int64_t launches_of(const Launches& launches, const BodyOp& op, CudaGraphs 
     case OpKind::gemm: return of_gemm(launches, op);
     case OpKind::attention:
       return of(spec.kernel == AttentionKernel::unfused ? launches.unfused_attention : launches.flash_attention, spec);
-    default: return of(pass_of(launches, spec.name), spec);
+    default: return of_memory_bound(launches, spec);
   }
 }
 

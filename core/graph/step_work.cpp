@@ -329,6 +329,7 @@ BodyContext body_context(const ParallelPlan& plan,
   c.attention_traffic = framework.attention_traffic;
   c.sums_gradients_apart = framework.sums_gradients_apart;
   c.unit_copies = framework.unit_copies;
+  c.expert_biases = framework.expert_biases;
   c.recompute_stops_early = framework.recompute_stops_early;
   c.vocab_multiple = framework.vocab_multiple;
   return c;

@@ -76,6 +76,25 @@ TEST(Launches, RoutersAndExpertsHaveTheirOwn) {
   }
 }
 
+// Biases of experts that are added apart: each of 16 experts on the rank has its own.
+TEST(Launches, BiasesOfExpertsAreAddedOneAfterAnother) {
+  const auto model = load_model("gpt-oss-120b");
+  const auto plan = plans::plan("tp=1 dp=8 ep=8 mb=1 gbs=8");
+  const auto recipe = load_recipe("bf16");
+  const auto framework = load_framework("megatron", "hopper");
+  const auto& launches = framework.launches;
+  const auto context = body_context(plan, recipe, framework, model, 4096, AttentionKernel::flash2);
+  const auto body = bodies_of(model, context).kinds.front();
+  std::int64_t seen = 0;
+  for (const auto& op : ops_of(body, Part::backward)) {
+    if (op->spec.name != "experts_bias_backward") continue;
+    EXPECT_EQ(launches_of(launches, *op, CudaGraphs::attention_router),
+              launches.other.backward + std::llround(16 * launches.expert_bias_backward));
+    ++seen;
+  }
+  EXPECT_EQ(seen, 1);
+}
+
 // Graphs of attention hold what comes before the router, those of the router it alone; the experts are launched anyhow.
 TEST(Launches, GraphsOfPartsOfALayerLeaveTheRest) {
   const auto launches = load_framework("megatron", "hopper").launches;

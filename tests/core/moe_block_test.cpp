@@ -245,5 +245,39 @@ TEST(MoeBlock, OnlyGraphsOfWholeLayersCaptureExperts) {
   }
 }
 
+// gpt-oss-120b: h 2880, inner layers of 2 x 2880, 4 experts a token, 16 of 128 on a rank.
+double bytes_of(const std::vector<BodyOp>& ops, const char* name) {
+  const auto* op = find(ops, name);
+  return op == nullptr ? 0.0 : op->bytes.value;
+}
+
+// For each element of the 4 copies' output. Weights in fp32: forward the product is written, 4, added to the output, 2 + 4 + 4,
+// joined, 4 + 4, and cast, 4 + 2. Backward it is cast, 2 + 4, and the output's part back, 4 + 2, and joined, 2 + 2; products for
+// the gradients of bias and weight are written, 4 + 4 each, and summed, 4 each. In 16 bits no casts and half of the rest.
+TEST(MoeBlock, BiasesOfExpertsThatNoGemmAddsAreTraffic) {
+  const auto model = load_model("gpt-oss-120b");
+  const double outputs = 2048 * 4 * 2880.0;
+  const Setting wide(model, "dp=8 ep=8 dispatch=one-sided", 2048), narrow(model, "dp=8 ep=8", 2048);
+  const auto in_fp32 = body(model, "moe", wide.context), in_16_bits = body(model, "moe", narrow.context);
+  EXPECT_DOUBLE_EQ(bytes_of(in_fp32.forward, "experts_bias"), (4 + 10 + 8 + 6) * outputs);
+  EXPECT_DOUBLE_EQ(bytes_of(in_fp32.backward, "experts_bias_backward"), (6 + 6 + 4 + 2 * 12) * outputs);
+  EXPECT_DOUBLE_EQ(bytes_of(in_16_bits.forward, "experts_bias"), (2 + 6 + 4) * outputs);
+  EXPECT_DOUBLE_EQ(bytes_of(in_16_bits.backward, "experts_bias_backward"), (4 + 2 * 6) * outputs);
+  EXPECT_EQ(find(in_fp32.forward, "experts_bias_inner"), nullptr);
+  const Setting without(mixtral(), "dp=8 ep=8 dispatch=one-sided", 2048);
+  EXPECT_EQ(find(body(mixtral(), "moe", without.context).forward, "experts_bias"), nullptr);
+}
+
+// AutoModel adds the inner layer's biases apart too: sum 2 + 2 and joined 2 + 2, backward joined 2 + 2 and summed 2.
+TEST(MoeBlock, BiasesOfTheInnerLayerAreTrafficWhereTheFrameworkAddsThem) {
+  const auto model = load_model("gpt-oss-120b");
+  Setting setting(model, "dp=8 ep=8 dispatch=one-sided", 2048);
+  setting.context.expert_biases = load_framework("fsdp", "hopper").expert_biases;
+  const auto one = body(model, "moe", setting.context);
+  const double inner = 2048 * 4 * 2 * 2880.0;
+  EXPECT_DOUBLE_EQ(bytes_of(one.forward, "experts_bias_inner"), 8 * inner);
+  EXPECT_DOUBLE_EQ(bytes_of(one.backward, "experts_bias_inner_backward"), 6 * inner);
+}
+
 }  // namespace
 }  // namespace core

@@ -8,6 +8,7 @@
 //   overload     times tokens on the fullest rank over the mean: that rank is written
 //   capacity c   T top_k etp c, since each expert's share is padded to its capacity
 // The router's weights multiply the activation of the copies (as Megatron-LM does), so that no output of an expert is kept.
+// Biases of outputs are multiplied by them too, one expert after another and in no GEMM (BodyContext::expert_biases).
 // Saves: the input, the router's scores in fp32 and its choice (1 byte) for each expert, each copy's weight (fp32); of the
 // copies the input, the activation's input and its output, without a gate before it is weighted too; the same of the shared
 // experts. Recompute of moe keeps only the input and repeats everything, its all-to-alls included; recompute of activation
@@ -55,6 +56,7 @@ struct Shape {
   double h, a, g, kept;        // hidden size; bytes of an activation, of a kept GEMM input, of one of the activation
   double tokens, copies, rows; // of this rank before dispatch, their copies, copies that its experts get
   double ups;                  // inputs of the activation: 2 gated, else 1
+  bool biased;                 // experts have biases
   bool overlaps;               // all-to-alls run beside the shared experts' next GEMM
   BodyWriter::Linear router, up, down, shared_up, shared_down;
 
@@ -62,6 +64,7 @@ struct Shape {
   double sent() const { return a * copies * h; }
   double received() const { return a * rows * h; }
   double activated() const { return rows * static_cast<double>(ffn); }
+  double inner() const { return ups * activated(); }
 };
 
 Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& context) {
@@ -88,6 +91,7 @@ Shape shape_of(const Block& block, const ModelSpec& model, const BodyContext& co
   s.router = {"router", s.tokens, model.hidden, s.experts, false, 0, modules::moe, LinearKind::router};
   s.up = {"experts_up", each, model.hidden, gated ? 2 * s.ffn : s.ffn, false, s.local, modules::moe};
   s.down = {"experts_down", each, s.ffn, model.hidden, false, s.local, modules::moe};
+  s.biased = shape.at("bias") != 0;
   s.shared_up = {"shared_up", context.tokens(), model.hidden, gated ? 2 * s.shared : s.shared, false, 0, modules::moe};
   s.shared_down = {"shared_down", context.tokens(), s.shared, model.hidden, false, 0, modules::moe};
   return s;
@@ -104,15 +108,42 @@ double shared_elements(const Shape& s, const BodyContext& context) {
   return context.tokens() * static_cast<double>(s.shared);
 }
 
+// Biases that are added apart, of the inner layer and of the output, which dispatchers of one-sided copies weight in fp32.
+void write_biases(BodyWriter& writer, const BodyContext& context, const Shape& s, const char* name, Direction direction,
+                  double bytes) {
+  if (!s.biased || bytes <= 0.0) return;
+  OpSpec spec;
+  spec.name = name;
+  spec.format = format_of(context.recipe->compute_format);
+  spec.direction = direction;
+  spec.batch = s.local;
+  spec.bytes = Bytes{bytes};
+  writer.op(std::move(spec), direction == Direction::forward ? modules::moe : 0);
+}
+
+void write_biases_forward(BodyWriter& writer, const BodyContext& context, const Shape& s) {
+  const auto& b = context.expert_biases;
+  const double each = context.dispatch == Dispatch::one_sided ? b.forward : b.narrow_forward;
+  write_biases(writer, context, s, "experts_bias", Direction::forward, each * s.rows * s.h);
+}
+
+void write_biases_backward(BodyWriter& writer, const BodyContext& context, const Shape& s) {
+  const auto& b = context.expert_biases;
+  const double each = context.dispatch == Dispatch::one_sided ? b.backward : b.narrow_backward;
+  write_biases(writer, context, s, "experts_bias_backward", Direction::backward, each * s.rows * s.h);
+}
+
 void write_experts(BodyWriter& writer, const BodyContext& context, const Shape& s) {
   constexpr auto forward = Direction::forward;
   writer.collective(Scope::expert_tensor, OpKind::all_gather, "etp_all_gather", forward, s.received(), false,
                     modules::moe);
   if (sorts(s, context)) writer.memory_bound("sort_by_expert", forward, 2.0 * s.received(), modules::moe);
   writer.linear_forward(s.up);
+  write_biases(writer, context, s, "experts_bias_inner", forward, context.expert_biases.inner_forward * s.inner());
   writer.memory_bound("experts_activation", forward, context.activation_traffic * s.a * s.activated() * (s.ups + 1.0) + 4.0 * s.rows,
                       modules::activation | modules::moe);
   writer.linear_forward(s.down);
+  write_biases_forward(writer, context, s);
   if (sorts(s, context)) writer.memory_bound("sort_by_rank", forward, 2.0 * s.received(), modules::moe);
   writer.collective(Scope::expert_tensor, OpKind::reduce_scatter, "etp_reduce_scatter", forward, s.received(), false,
                     modules::moe);
@@ -148,10 +179,12 @@ void write_experts_backward(BodyWriter& writer, const BodyContext& context, cons
   constexpr auto backward = Direction::backward;
   writer.collective(Scope::expert_tensor, OpKind::all_gather, "etp_gradient_all_gather", backward, s.received());
   if (sorts(s, context)) writer.memory_bound("sort_by_expert_backward", backward, 2.0 * s.received());
+  write_biases_backward(writer, context, s);
   writer.linear_input_gradient(s.down);
   writer.linear_weight_gradient(s.down);
   writer.memory_bound("experts_activation_backward", backward,
                       context.activation_traffic * s.a * s.activated() * (2.0 * s.ups + 1.0) + 8.0 * s.rows);
+  write_biases(writer, context, s, "experts_bias_inner_backward", backward, context.expert_biases.inner_backward * s.inner());
   writer.linear_input_gradient(s.up);
   writer.linear_weight_gradient(s.up);
   if (sorts(s, context)) writer.memory_bound("sort_by_rank_backward", backward, 2.0 * s.received());
