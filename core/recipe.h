@@ -51,7 +51,7 @@ struct CastPass {
   enum class Tensor : std::uint8_t { input, weight, gradient };
   // Before which GEMM it runs. Weights may be made once a step instead, after the optimizer.
   enum class When : std::uint8_t { forward, input_gradient, weight_gradient, step };
-  std::string name;  // follows the layer's name: "cast", "gradient_cast", "hadamard_cast"
+  std::string name;  // follows the layer's name: "amax", "cast", "gradient_cast"
   Tensor tensor = Tensor::input;
   When when = When::forward;
   double bytes = 0;
