@@ -142,6 +142,16 @@ TEST(PublishedKernels, SustainedAttention) {
   EXPECT_LE(errors.spread("all").median, 12.0);
 }
 
+// cuDNN on GB200 and GB300, ten calls each.
+TEST(PublishedKernels, AttentionOfCudnn) {
+  Errors errors;
+  const auto sweeps = table("attention_cudnn.csv");
+  for (const Row& row : rows_of(sweeps, "timed_attention")) errors.add(row.at("gpu"), row.predicted_s(), row.measured.measured_s);
+  errors.print("Attention of cuDNN");
+  EXPECT_LE(errors.spread("gb200").median, 5.0);
+  EXPECT_LE(errors.spread("gb300").median, 5.0);
+}
+
 // Runs of up to 65,536 tokens show higher rates than charts of 16,384 (data/curves, attention.flash1), which are kept apart.
 bool of_longer_runs(const Row& row) { return row.at("kernel") == "flash1" && row.at("head_size") == "128"; }
 
