@@ -11,7 +11,7 @@ namespace core {
 
 namespace {
 
-constexpr std::size_t block = std::size_t{1} << 20;
+constexpr std::size_t block = std::size_t{1} << 16;
 constexpr std::size_t longest_line = std::size_t{1} << 24;
 
 // How a file begins that is no text, and what it is.
@@ -24,22 +24,22 @@ constexpr std::pair<std::string_view, std::string_view> not_text[] = {
 
 }  // namespace
 
-LineReader LineReader::file(const std::filesystem::path& path) {
+LineReader LineReader::file(const std::filesystem::path& path, LineEnds ends) {
   const auto name = printable(path.string(), 300);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     throw InputError(fmt::format("{}: is a folder, expected a file", name));
   auto in = std::make_unique<std::ifstream>(path, std::ios::binary);
   if (!*in) throw InputError(fmt::format("{}: cannot be opened, expected a file", name));
-  return {std::move(in), name};
+  return {std::move(in), name, ends};
 }
 
-LineReader LineReader::text(std::string text, std::string name) {
-  return {std::make_unique<std::istringstream>(std::move(text)), std::move(name)};
+LineReader LineReader::text(std::string text, std::string name, LineEnds ends) {
+  return {std::make_unique<std::istringstream>(std::move(text)), std::move(name), ends};
 }
 
-LineReader::LineReader(std::unique_ptr<std::istream> in, std::string name)
-    : in_(std::move(in)), name_(std::move(name)) {
+LineReader::LineReader(std::unique_ptr<std::istream> in, std::string name, LineEnds ends)
+    : in_(std::move(in)), name_(std::move(name)), ends_(ends == LineEnds::lf ? "\n" : "\r\n") {
   fill();
 }
 
@@ -52,7 +52,7 @@ void LineReader::check_start() {
   if (buffer_.find_first_not_of(" \t\r\n", begin_) == std::string::npos && buffer_.size() < block)
     throw InputError(fmt::format("{}: is empty, expected a table or a log of a run", name_));
   if (buffer_.find('\n') == std::string::npos && buffer_.find('\r') != std::string::npos)
-    end_ = '\r';
+    ends_ = "\r";
 }
 
 // Puts a block behind what is left of the last one; false at the end.
@@ -76,7 +76,7 @@ bool LineReader::fill() {
 bool LineReader::next(std::string_view& line) {
   std::size_t seen = 0;
   std::size_t end;
-  while ((end = buffer_.find(end_, begin_ + seen)) == std::string::npos) {
+  while ((end = buffer_.find_first_of(ends_, begin_ + seen)) == std::string::npos) {
     seen = buffer_.size() - begin_;
     if (!fill()) {
       if (seen == 0) return false;

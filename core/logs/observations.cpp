@@ -41,10 +41,10 @@ class Collector {
   }
 
   // Reads a file, which is opened twice: to see what it is, and to read it.
-  void add(const std::function<LineReader()>& open) {
-    const auto* format = find_log_format(open());
-    add(format != nullptr ? read_run_log(open(), *format, options_)
-                          : read_run_table(TableReader(open()), options_));
+  void add(const std::function<LineReader(LineEnds)>& open) {
+    const auto* format = find_log_format(open(LineEnds::cr_too));
+    add(format != nullptr ? read_run_log(open(LineEnds::cr_too), *format, options_)
+                          : read_run_table(TableReader(open(LineEnds::lf)), options_));
   }
 
   Observations finish() {
@@ -223,7 +223,9 @@ Observations read_observations(const std::vector<std::filesystem::path>& files,
                                const ObservationOptions& options) {
   if (files.empty()) throw InputError("no files of runs, expected a table or a log");
   Collector collector(options);
-  for (const auto& file : files) collector.add([&] { return LineReader::file(file); });
+  for (const auto& file : files) {
+    collector.add([&](LineEnds ends) { return LineReader::file(file, ends); });
+  }
   return collector.finish();
 }
 
@@ -231,7 +233,7 @@ Observations parse_observations(std::string text,
                                 std::string name,
                                 const ObservationOptions& options) {
   Collector collector(options);
-  collector.add([&] { return LineReader::text(text, name); });
+  collector.add([&](LineEnds ends) { return LineReader::text(text, name, ends); });
   return collector.finish();
 }
 

@@ -46,13 +46,19 @@ std::string problem_of(const Cell& cell,
   return {};
 }
 
+bool is_unfinished(std::string_view state) {
+  return same_word(state, "crashed") || same_word(state, "failed") || same_word(state, "killed") ||
+         same_word(state, "running") || same_word(state, "preempted");
+}
+
 class PlainTable {
  public:
-  PlainTable(TableReader& table, const ColumnMap& map)
+  PlainTable(TableReader& table, const ColumnMap& map, const ObservationOptions& options)
       : reader_(table),
         map_(map),
         others_(other_columns(table.header(), map)),
-        commas_(commas_of(table)) {
+        commas_(commas_of(table)),
+        state_(options.keep_unfinished ? std::nullopt : state_column(table.header())) {
     table_.file = short_file_name(table.name());
     table_.header = table.header();
     table_.notes = map.notes;
@@ -111,6 +117,8 @@ class PlainTable {
             cell, cells[source.column], source.variable, reader_.header()[source.column]);
       run.values.push_back(cell.kind == Cell::Kind::number ? cell.value : nan);
     }
+    if (state_ && run.problem.empty() && is_unfinished(cells[*state_]))
+      run.problem = fmt::format("unfinished: its state is {}", printable(cells[*state_], 20));
     for (auto& other : others_) {
       const auto cell = read_cell(cells[other.column], commas_);
       other.number |= cell.kind == Cell::Kind::number, other.text |= cell.kind == Cell::Kind::text;
@@ -133,6 +141,7 @@ class PlainTable {
   const ColumnMap& map_;
   std::vector<OtherColumn> others_;
   Commas commas_;
+  std::optional<std::size_t> state_;
   RunTable table_;
 };
 
@@ -153,8 +162,19 @@ Commas commas_of(const TableReader& table) {
   return table.delimiter() == ';' ? Commas::decimal : Commas::thousands;
 }
 
-RunTable read_plain_table(TableReader& table, const ColumnMap& map, const Conditions& where) {
-  return PlainTable(table, map).read(where);
+RunTable read_plain_table(TableReader& table,
+                          const ColumnMap& map,
+                          const Conditions& where,
+                          const ObservationOptions& options) {
+  return PlainTable(table, map, options).read(where);
+}
+
+std::optional<std::size_t> state_column(const std::vector<std::string>& header) {
+  const auto found = std::find_if(header.begin(), header.end(), [](const std::string& column) {
+    return same_word(column, "State");
+  });
+  if (found == header.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - header.begin());
 }
 
 }  // namespace core

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/io/table_reader.h"
 #include "core/logs/column_map.h"
 #include "core/logs/conditions.h"
@@ -23,6 +25,13 @@ class DroppedLines {
 Commas commas_of(const TableReader& table);
 
 // A table with one row a run. Throws InputError for more than most_runs of them.
-RunTable read_plain_table(TableReader& table, const ColumnMap& map, const Conditions& where);
+RunTable read_plain_table(TableReader& table,
+                          const ColumnMap& map,
+                          const Conditions& where,
+                          const ObservationOptions& options);
+
+// The column that says whether a run finished (State of wandb's table of runs); nothing where there
+// is none.
+std::optional<std::size_t> state_column(const std::vector<std::string>& header);
 
 }  // namespace core

@@ -73,8 +73,9 @@ RunTable read_run_table(TableReader table, const ObservationOptions& options) {
   const Conditions where(options.where, table.header(), map, table.name());
   const auto* step = map.find("step");
   const auto* loss = map.find("L");
-  if (step == nullptr || step->wanted || loss == nullptr)
-    return read_plain_table(table, map, where);
+  // wandb's table of runs has their last step, and their state.
+  if (step == nullptr || step->wanted || loss == nullptr || state_column(table.header()))
+    return read_plain_table(table, map, where, options);
   return read_step_table(table, map, where, options);
 }
 

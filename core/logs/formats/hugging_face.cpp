@@ -28,16 +28,23 @@ void read_start(std::string_view line, LogRun& run) {
     run.arguments["epochs"] = std::to_string(*epochs);
 }
 
+// The progress bar in a line ("50%|##   | 50/100 [00:10<...") where it counts the steps of the run,
+// not those of an evaluation.
+void read_bar(std::string_view line, LogRun& run) {
+  const auto bracket = line.rfind(" [", line.find("{'"));
+  const auto stroke = bracket == line.npos ? line.npos : line.rfind('/', bracket);
+  if (stroke == line.npos || stroke == 0) return;
+  const auto blank = line.find_last_not_of("0123456789", stroke - 1);
+  const auto step = number_after(line.substr(blank == line.npos ? 0 : blank + 1), "");
+  const auto total = number_after(line.substr(stroke + 1), "");
+  if (!step || !total || *step > *total || (run.total_steps && *run.total_steps != *total)) return;
+  run.total_steps = total;
+  run.arguments["bar"] = std::to_string(*step);
+}
+
 std::optional<double> step_of(std::string_view line, const LogRun& run) {
-  const auto before = line.substr(0, line.find("{'"));
-  if (const auto bracket = before.rfind(" ["); bracket != before.npos) {
-    const auto stroke = before.rfind('/', bracket);
-    if (stroke != before.npos && stroke > 0) {
-      const auto blank = before.find_last_not_of("0123456789", stroke - 1);
-      if (const auto step = number_after(before.substr(blank == before.npos ? 0 : blank + 1), ""))
-        return step;
-    }
-  }
+  if (const auto bar = run.arguments.find("bar"); bar != run.arguments.end())
+    return number_after(bar->second, "");
   const auto epochs = run.arguments.find("epochs");
   const auto epoch = value_after(line, "'epoch': ");
   if (!run.total_steps || !epoch || epochs == run.arguments.end()) return std::nullopt;
@@ -47,6 +54,7 @@ std::optional<double> step_of(std::string_view line, const LogRun& run) {
 }
 
 void read(std::string_view line, LogRun& run) {
+  read_bar(line, run);
   if (!recognises(line)) {
     read_start(line, run);
     return;

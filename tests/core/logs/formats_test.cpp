@@ -171,6 +171,13 @@ TEST(HuggingFaceRuns, TakeStepsFromEpochsOrBars) {
       start + "{'loss': 4.5, 'learning_rate': 5e-05, 'epoch': 1.0}\n" + last, "run.log", options);
   EXPECT_EQ(runs.values, (std::vector<Doubles>{{124439808}, {100.0 * 16 * 1024}, {3.5}}));
   options.N = 1e8;
+  // Bars begin anew after CR; those of an evaluation count other steps.
+  const std::string bars =
+      "\r  0%|          | 0/100 [00:00<?]\r100%|##########| 100/100 [00:10<00:00,  9it/s]"
+      "\r100%|##########| 7/7 [00:01<00:00]\r" +
+      last;
+  EXPECT_EQ(parse_observations(bars, "run.log", options).values[1], (Doubles{100.0 * 16 * 1024}));
+  options.keep_unfinished = true;
   EXPECT_EQ(parse_observations(
                 " 50%|#####     | 50/100 [00:10<00:10,  5.0it/s]" + last, "run.log", options)
                 .values[1],
@@ -183,6 +190,28 @@ TEST(HuggingFaceRuns, TakeStepsFromEpochsOrBars) {
             (Doubles{4096}));
 }
 
+TEST(SmallPrograms, PrintLossesInTheirOwnWays) {
+  const auto nanogpt = read(
+      "tokens per iteration will be: 491,520\nnumber of parameters: 123.59M\nstep 0: train loss "
+      "10.9, val loss "
+      "10.8\niter 0: loss 10.95, time 9.0ms, mfu -100.00%\niter 10: loss 9.5, time 9.0ms, mfu "
+      "30.12%\n");
+  EXPECT_EQ(nanogpt.values, (std::vector<Doubles>{{123.59e6}, {4915200}, {9.5}}));
+  auto options_with_steps = wanting({"N", "D", "L"});
+  options_with_steps.tokens_per_step = 256;
+  const auto cpu = parse_observations(
+      "num_parameters: 124439808\nval loss 5.25\nstep 0: train loss 5.3 (took 1452.1 ms)\nstep 1: "
+      "train loss 5.0 (took 9 ms)\n",
+      "run.log",
+      options_with_steps);
+  EXPECT_EQ(cpu.values, (std::vector<Doubles>{{124439808}, {256}, {5}}));
+  const auto cuda = parse_observations(
+      "num_parameters: 124439808\nstep    1/1: train loss 4.75 (acc 4.75) (30 ms, 5120 tok/s)\n",
+      "run.log",
+      options_with_steps);
+  EXPECT_EQ(cuda.values, (std::vector<Doubles>{{124439808}, {256}, {4.75}}));
+}
+
 TEST(Logs, ThatAreNoneAreRefused) {
   std::string found;
   try {
@@ -190,10 +219,11 @@ TEST(Logs, ThatAreNoneAreRefused) {
   } catch (const InputError& error) {
     found = error.what();
   }
-  EXPECT_EQ(found,
-            "run.log: found no steps of a run, nor a table, expected CSV or what one of these "
-            "prints: the Hugging "
-            "Face Trainer, InternLM, llm.c, Megatron-LM, nanochat, nanotron, NeMo, torchtitan");
+  EXPECT_EQ(
+      found,
+      "run.log: found no steps of a run, nor a table, expected CSV or what one of these "
+      "prints: the Hugging "
+      "Face Trainer, InternLM, llm.c, Megatron-LM, nanochat, nanoGPT, nanotron, NeMo, torchtitan");
 }
 
 }  // namespace

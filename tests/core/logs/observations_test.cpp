@@ -225,6 +225,18 @@ TEST(Observations, DropRowsFarAboveTheBestOfTheirSweep) {
   EXPECT_EQ(read(text, options).size(), 9U);
 }
 
+// wandb's table of runs: their last steps, and whether they came to their end.
+TEST(Observations, DropRunsWhoseStateIsNotFinished) {
+  const std::string text =
+      "Name,State,params,loss,_step,batch_tokens\na,finished,1e9,3,10,8\nb,crashed,1e9,4,5,8\na,"
+      "finished,2e9,2,10,8\n";
+  const auto runs = read(text);
+  EXPECT_EQ(runs.values[0], (Doubles{1e9, 2e9}));
+  EXPECT_EQ(runs.values[1], (Doubles{80, 80}));
+  ASSERT_EQ(runs.dropped.size(), 1U);
+  EXPECT_EQ(runs.dropped[0].why, "unfinished: its state is crashed");
+}
+
 TEST(Observations, KeepTheRowsThatConditionsName) {
   const std::string text =
       "params,tokens,loss,variant,flops\n1,2,3,,10\n1,2,4,dedup,20\n1,2,5,,30\n";
