@@ -56,6 +56,8 @@ class Collector {
   void add(const RunTable& table) {
     for (const auto& note : table.notes) all_.notes.push_back(note);
     note_of_other_loss(table);
+    if (table.runs.empty() && table.dropped.empty() && options_.where.empty())
+      throw InputError(fmt::format("{}: has a header but no rows, expected runs", table.path));
     const auto values = wanted_values(table, options_, all_.notes);
     require_columns(table, values);
     for (std::size_t i = 0; i < table.runs.size(); ++i) add(table, table.runs[i], values[i]);
@@ -89,7 +91,7 @@ class Collector {
       if (known || any) continue;
       throw InputError(fmt::format(
           "{}: no column is or gives {} ({}), expected --columns {}=COLUMN; columns: {}",
-          table.file,
+          table.path,
           printable(variable),
           variable_words(variable),
           printable(variable),

@@ -59,6 +59,7 @@ class PlainTable {
         others_(other_columns(table.header(), map)),
         commas_(commas_of(table)),
         state_(options.keep_unfinished ? std::nullopt : state_column(table.header())) {
+    table_.path = table.name();
     table_.file = short_file_name(table.name());
     table_.header = table.header();
     table_.notes = map.notes;

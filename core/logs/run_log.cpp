@@ -94,6 +94,7 @@ RunTable read_run_log(LineReader log, const LogFormat& format, const Observation
   if (format.finish != nullptr) format.finish(read);
 
   RunTable table;
+  table.path = log.name();
   table.file = short_file_name(log.name());
   table.steps = true;
   table.variables = {"L", "step", "N", "D", "B", "batch_seqs", "seq_len", "steps"};

@@ -65,7 +65,8 @@ ObservationOptions with_value_as_loss(const TableReader& table, const Observatio
 }  // namespace
 
 RunTable read_run_table(TableReader table, const ObservationOptions& options) {
-  if (table.header().size() < 2) refuse(table);
+  const auto& first = table.header().front();
+  if (table.header().size() < 2 || first.starts_with('{') || first.starts_with('[')) refuse(table);
   require_header(table);
   if (is_wide_table(table.header())) return read_wide_table(table, options);
   const auto given = is_tensorboard(table) ? with_value_as_loss(table, options) : options;

@@ -18,7 +18,7 @@ struct RunTable {
     std::vector<double> values;  // of `variables`; NaN where there is none
     std::string problem;         // why it is not to be used, or ""
   };
-  std::string file;                    // its name without folders
+  std::string path, file;              // its name with and without folders
   std::vector<std::string> variables;  // wanted ones and helpers (B, steps, ...), then columns
   std::size_t columns_from = 0;        // where the other columns begin in `variables`
   std::vector<std::string> header;     // for messages; empty for logs

@@ -33,6 +33,7 @@ class StepTable {
         step_(*map.find("step")),
         loss_(*map.find("L")),
         size_(map.find("N")) {
+    table_.path = table.name();
     table_.file = short_file_name(table.name());
     table_.header = table.header();
     table_.steps = true;
@@ -69,11 +70,13 @@ class StepTable {
     }
     if (left_out > 0)
       table_.notes.push_back(fmt::format("{}: {} rows left out by --where", table_.file, left_out));
-    table_.notes.push_back(fmt::format("{}: {} lines with steps are {} runs{}",
-                                       table_.file,
-                                       lines_,
-                                       runs_.size(),
-                                       run_ != nullptr ? "" : ", told apart by N"));
+    table_.notes.push_back(
+        fmt::format("{}: {} lines with steps are {} run{}{}",
+                    table_.file,
+                    lines_,
+                    runs_.size(),
+                    runs_.size() == 1 ? "" : "s",
+                    run_ != nullptr || size_ == nullptr ? "" : ", told apart by N"));
     for (const auto& run : runs_) add_step_run(run, options_, table_);
     drop_texts();
     return std::move(table_);

@@ -160,23 +160,9 @@ std::string convention_of_N(Words& words, int& rank) {
 
 // A loss, and of what: held-out, training, a set of its own.
 std::optional<ColumnMeaning> loss_meaning(Words words) {
-  if (has(words,
-          {"scale",
-           "aux",
-           "balancing",
-           "balance",
-           "z",
-           "router",
-           "mtp",
-           "std",
-           "min",
-           "max",
-           "delta",
-           "star",
-           "gap",
-           "bpb",
-           "bits",
-           "ema"}))
+  if (has(words, {"scale", "aux", "balancing", "balance", "z",    "router", "mtp",
+                  "std",   "min", "max",       "delta",   "star", "gap",    "bpb",
+                  "bits",  "log", "log2",      "log10",   "ln",   "ema"}))
     return std::nullopt;
   const bool perplexity = has(words, {"ppl", "perplexity"});
   const bool loss = has(words, {"loss", "ce", "nll", "xent", "crossentropyloss", "crossentropy"}) ||
@@ -268,7 +254,8 @@ std::optional<ColumnMeaning> meaning_of(std::string_view column) {
     for (const auto& [variable, names] : synonyms) {
       const auto position = position_in(names, name);
       if (!position || (is_bare && variable != "N")) continue;
-      meaning.variable = variable, meaning.rank = *position;
+      // A count in full before one in millions.
+      meaning.variable = variable, meaning.rank = *position + (meaning.scale == 1.0 ? 0 : 50);
       if (variable == "N") meaning.convention = convention, meaning.rank += more;
       return meaning;
     }

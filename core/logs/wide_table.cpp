@@ -56,6 +56,7 @@ class WideTable {
         map_(map_columns(metrics_, table.name(), options)),
         where_(options.where, table.header(), {}, table.name()),
         commas_(commas_of(table)) {
+    table_.path = table.name();
     table_.file = short_file_name(table.name());
     table_.header = metrics_;
     table_.steps = true;

@@ -97,6 +97,8 @@ TEST(Variables, AreToldByNamesOfColumns) {
                           "copa_acc",
                           "aux_loss",
                           "d_model",
+                          "log_loss",
+                          "log10_flops",
                           "load_balancing_loss",
                           "delta_loss"})
     EXPECT_EQ(variable(name), "") << name;
@@ -173,6 +175,8 @@ TEST(Observations, RefuseTwoColumnsThatAreAsGood) {
   EXPECT_EQ(complaint([] { read("params_active,total_params,tokens,loss\n1,2,3,4\n"); }),
             "runs.csv: 2 columns could be N (parameters), expected --columns N=COLUMN with one of: "
             "total_params, params_active");
+  // A count in full before one in units.
+  EXPECT_EQ(read("params_M,params,tokens,loss\n2,1999999,7,5\n").values[0], (Doubles{1999999}));
   // Of better and worse names the better is taken, aloud.
   const auto runs = read("n_params,n_params_nonemb,tokens,final_loss,smooth_loss\n9,8,7,6,5\n");
   EXPECT_EQ(runs.values[0], (Doubles{9}));
@@ -263,6 +267,11 @@ TEST(Observations, RefuseWhatIsNoTable) {
             "runs.csv: is empty, expected a table or a log of a run");
   EXPECT_EQ(complaint([] { read(std::string("\xff\xfe\x61\x00", 4)); }),
             "runs.csv: is in UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)");
+  EXPECT_EQ(complaint([] { read("params,tokens,loss\n"); }),
+            "runs.csv: has a header but no rows, expected runs");
+  EXPECT_TRUE(complaint([] {
+                read("{\"step\": 1, \"loss\": 2}\n");
+              }).starts_with("runs.csv: found no steps of a run, nor a table, expected CSV or"));
   EXPECT_EQ(complaint([] { read("1,2,3\n4,5,6\n"); }),
             "runs.csv: line 1: found 1, 2, 3, expected a header with names of columns");
   EXPECT_EQ(complaint([] { read("params,tokens,loss\n1,\"2,3\n"); }),
