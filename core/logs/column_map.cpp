@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/io/document.h"
+#include "core/logs/name_words.h"
 #include "core/logs/variables.h"
 
 namespace core {

@@ -6,12 +6,12 @@
 #include <array>
 
 #include "core/logs/cell.h"
+#include "core/logs/loss_name.h"
+#include "core/logs/name_words.h"
 
 namespace core {
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 // The names of each variable, the best first, in words with _ between them; without units, and of N
 // without what it counts. A symbol in lower case is good only where nothing better is.
@@ -26,7 +26,7 @@ constexpr std::pair<std::string_view, std::string_view> synonyms[] = {
      "tokens_seen consumed_tokens "
      "num_consumed_tokens tokens_consumed processed_tokens tokens_processed tokens_trained "
      "num_input_tokens_seen throughput_total_tokens token_count data_tokens dataset_size "
-     "tokens_6nd d"},
+     "d_tokens tokens_6nd d"},
     {"U",
      "unique_tokens n_unique_tokens num_unique_tokens distinct_tokens tokens_unique unique_data u"},
     {"C",
@@ -66,23 +66,9 @@ std::optional<int> position_in(std::string_view list, std::string_view word) {
   return std::nullopt;
 }
 
-bool take(Words& words, std::initializer_list<std::string_view> any) {
-  const auto before = words.size();
-  std::erase_if(words, [&](const std::string& word) {
-    return std::find(any.begin(), any.end(), word) != any.end();
-  });
-  return words.size() < before;
-}
-
-bool has(const Words& words, std::initializer_list<std::string_view> any) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return std::find(any.begin(), any.end(), word) != any.end();
-  });
-}
-
 // The last words of a name where they say a size: "tokens_B", "params (billions)", "n_params
 // (1e6)".
-double take_unit(std::string_view column, Words& words) {
+double take_unit(std::string_view column, NameWords& words) {
   static constexpr std::pair<std::string_view, double> units[] = {
       {"thousands", 1e3}, {"millions", 1e6},   {"million", 1e6},   {"billions", 1e9},
       {"billion", 1e9},   {"trillions", 1e12}, {"trillion", 1e12}, {"1e3", 1e3},
@@ -97,7 +83,7 @@ double take_unit(std::string_view column, Words& words) {
   // "B" alone is a billion only as a unit: in brackets, or behind a name of N or D.
   if (const auto factor = size_factor(words.back());
       factor && (column.back() == ')' || column.back() == ']' ||
-                 has(words, {"tokens", "params", "parameters", "size"}))) {
+                 has_word(words, {"tokens", "params", "parameters", "size"}))) {
     scale = *factor;
   }
   if (scale != 1.0) words.pop_back();
@@ -105,13 +91,13 @@ double take_unit(std::string_view column, Words& words) {
 }
 
 // "train_gflops": the prefix of the unit. "pf_days": 8.64e19 FLOPs.
-double take_flops(Words& words) {
+double take_flops(NameWords& words) {
   const auto n = words.size();
-  if (n >= 2 && has({words[n - 1]}, {"day", "days"}) &&
-      has({words[n - 2]}, {"pf", "pflop", "pflops", "petaflop", "petaflops", "s"})) {
-    while (
-        words.size() > 0 &&
-        has({words.back()}, {"day", "days", "s", "pf", "pflop", "pflops", "petaflop", "petaflops"}))
+  if (n >= 2 && has_word({words[n - 1]}, {"day", "days"}) &&
+      has_word({words[n - 2]}, {"pf", "pflop", "pflops", "petaflop", "petaflops", "s"})) {
+    while (words.size() > 0 &&
+           has_word({words.back()},
+                    {"day", "days", "s", "pf", "pflop", "pflops", "petaflop", "petaflops"}))
       words.pop_back();
     if (words.empty()) words = {"compute"};
     return 8.64e19;
@@ -134,100 +120,50 @@ double take_flops(Words& words) {
   return 1.0;
 }
 
-std::string convention_of_N(Words& words, int& rank) {
+std::string convention_of_N(NameWords& words, int& rank) {
   const auto flattened = fmt::format("_{}_", fmt::join(words, "_"));
   const bool non = flattened.find("_non_") != std::string::npos ||
-                   has(words, {"nonemb", "nonembedding", "noemb", "nonembed"});
+                   has_word(words, {"nonemb", "nonembedding", "noemb", "nonembed"});
   if (non)
-    take(words,
-         {"non",
-          "no",
-          "emb",
-          "embed",
-          "embedding",
-          "embeddings",
-          "nonemb",
-          "nonembedding",
-          "noemb",
-          "nonembed"});
-  const bool active = take(words, {"active", "activated"});
-  const bool total = take(words, {"total"});
+    take_words(words,
+               {"non",
+                "no",
+                "emb",
+                "embed",
+                "embedding",
+                "embeddings",
+                "nonemb",
+                "nonembedding",
+                "noemb",
+                "nonembed"});
+  const bool active = take_words(words, {"active", "activated"});
+  const bool total = take_words(words, {"total"});
   rank += (non ? 100 : 0) + (active ? 100 : 0);
   if (non)
     return active ? "non-embedding, active" : total ? "non-embedding, total" : "non-embedding";
   return active ? "active" : total ? "total" : "taken as total";
 }
 
-// A loss, and of what: held-out, training, a set of its own.
-std::optional<ColumnMeaning> loss_meaning(Words words) {
-  if (has(words, {"scale", "aux", "balancing", "balance", "z",    "router", "mtp",
-                  "std",   "min", "max",       "delta",   "star", "gap",    "bpb",
-                  "bits",  "log", "log2",      "log10",   "ln",   "ema"}))
+// "N (params)", "D (B tokens)": a symbol and what it is.
+std::optional<ColumnMeaning> explained_symbol(std::string_view column, NameWords words) {
+  if (column.size() < 4 || std::string_view("NDUCL").find(column[0]) == std::string_view::npos ||
+      (column[1] != ' ' && column[1] != '(') ||
+      column.find_first_of("([") == std::string_view::npos)
     return std::nullopt;
-  const bool perplexity = has(words, {"ppl", "perplexity"});
-  const bool loss = has(words, {"loss", "ce", "nll", "xent", "crossentropyloss", "crossentropy"}) ||
-                    (has(words, {"cross"}) && has(words, {"entropy"}));
-  if (!loss && !perplexity) return std::nullopt;
-  const bool smooth = take(words, {"smooth", "smoothed", "avg", "mean"});
-  const bool final = take(words, {"final", "last"});
-  const bool held_out =
-      take(words, {"val", "valid", "validation", "eval", "evaluation", "test", "heldout", "dev"});
-  const bool training = take(words, {"train", "training", "reduced"});
-  take(words,
-       {"loss",
-        "ce",
-        "nll",
-        "xent",
-        "crossentropyloss",
-        "crossentropy",
-        "cross",
-        "entropy",
-        "lm",
-        "ppl",
-        "perplexity",
-        "value",
-        "nats",
-        "per",
-        "token",
-        "total",
-        "summary"});
-  ColumnMeaning meaning{"L", 1.0, {}, perplexity, 0};
-  const int kind = !words.empty() ? 40 : training ? 30 : held_out ? 10 : 20;
-  meaning.rank = kind + (smooth ? 0 : final ? 1 : 2) + (perplexity ? 50 : 0);
-  if (smooth && kind == 20) meaning.rank = 1;
-  if (!words.empty())
-    meaning.convention =
-        fmt::format("{}of {}", held_out ? "held-out, " : "", fmt::join(words, "_"));
-  else if (held_out || training)
-    meaning.convention = held_out ? "held-out" : "training";
-  return meaning;
+  take_words(words, {"tokens", "params", "parameters", "flop", "flops", "loss", "nats"});
+  if (words.size() > 2) return std::nullopt;
+  const double scale = take_unit(column, words);
+  if (words.size() > 1) return std::nullopt;
+  return ColumnMeaning{std::string(1, column[0]), scale, {}, false, scale == 1.0 ? 0 : 50};
 }
 
 // Names of rates and shares, whatever else they say.
-bool is_rate(const Words& words) {
-  return has(words, {"per", "mfu", "throughput", "rate", "std", "tps", "tok"}) &&
-         !has(words, {"step", "batch", "iteration", "token", "learning"});
+bool is_rate(const NameWords& words) {
+  return has_word(words, {"per", "mfu", "throughput", "rate", "std", "tps", "tok"}) &&
+         !has_word(words, {"step", "batch", "iteration", "token", "learning"});
 }
 
 }  // namespace
-
-std::vector<std::string> words_of(std::string_view name) {
-  Words words;
-  bool open = false;
-  for (const char c : name) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                        (c >= '0' && c <= '9') || static_cast<unsigned char>(c) >= 0x80;
-    if (letter && !open) words.emplace_back();
-    if (letter) words.back() += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    open = letter;
-  }
-  return words;
-}
-
-bool is_score(std::string_view column) {
-  return has(words_of(column),
-             {"acc", "accuracy", "f1", "em", "match", "exact", "bleu", "rouge", "auc", "mcc"});
-}
 
 std::optional<ColumnMeaning> meaning_of(std::string_view column) {
   static constexpr std::array symbols = {"N", "D", "U", "C", "L", "B"};
@@ -236,19 +172,20 @@ std::optional<ColumnMeaning> meaning_of(std::string_view column) {
   }
   auto words = words_of(column);
   if (words.empty() || is_score(column)) return std::nullopt;
-  if (words.size() > 1 && has({words.front()}, {"config", "summary", "hparams", "model"}) &&
-      !(words.front() == "model" && has({words[1]}, {"size", "name", "params", "parameters"})))
+  if (const auto symbol = explained_symbol(column, words)) return symbol;
+  if (words.size() > 1 && has_word({words.front()}, {"config", "summary", "hparams", "model"}) &&
+      !(words.front() == "model" && has_word({words[1]}, {"size", "name", "params", "parameters"})))
     words.erase(words.begin());
   if (auto loss = loss_meaning(words)) return loss;
   if (words.size() == 1 && words[0] == "l") return ColumnMeaning{"L", 1.0, {}, false, 60};
   if (is_rate(words)) return std::nullopt;
   ColumnMeaning meaning;
-  if (words != Words{"tflops"}) meaning.scale = take_flops(words);
+  if (words != NameWords{"tflops"}) meaning.scale = take_flops(words);
   meaning.scale *= take_unit(column, words);
   int more = 0;
-  Words bare = words;
+  NameWords bare = words;
   const auto convention = convention_of_N(bare, more);
-  const std::pair<Words, bool> forms[] = {{words, false}, {bare, true}};
+  const std::pair<NameWords, bool> forms[] = {{words, false}, {bare, true}};
   for (const auto& [form, is_bare] : forms) {
     const auto name = fmt::format("{}", fmt::join(form, "_"));
     for (const auto& [variable, names] : synonyms) {

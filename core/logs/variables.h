@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace core {
 
@@ -21,14 +20,6 @@ struct ColumnMeaning {
 };
 
 std::optional<ColumnMeaning> meaning_of(std::string_view column);
-
-// The words of a name: letters in lower case and digits, as "train/Loss (nats)" has train, loss,
-// nats.
-std::vector<std::string> words_of(std::string_view name);
-
-// Whether a name is that of a score where more is better (accuracy, exact match, F1), which no law
-// of losses takes.
-bool is_score(std::string_view column);
 
 // What a variable is, for messages: N is "parameters".
 std::string_view variable_words(std::string_view variable);

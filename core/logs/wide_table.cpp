@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/io/document.h"
+#include "core/logs/name_words.h"
 #include "core/logs/plain_table.h"
 #include "core/logs/step_run.h"
 #include "core/logs/step_table.h"

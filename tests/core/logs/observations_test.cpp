@@ -102,6 +102,9 @@ TEST(Variables, AreToldByNamesOfColumns) {
                           "load_balancing_loss",
                           "delta_loss"})
     EXPECT_EQ(variable(name), "") << name;
+  EXPECT_EQ(variable("N (params)"), "N");
+  EXPECT_EQ(variable("D (B tokens)"), "D");
+  EXPECT_EQ(meaning_of("D (B tokens)")->scale, 1e9);
   EXPECT_EQ(meaning_of("Params (B)")->scale, 1e9);
   EXPECT_EQ(meaning_of("n_params_millions")->scale, 1e6);
   EXPECT_EQ(meaning_of("tokens_B")->scale, 1e9);
