@@ -79,7 +79,7 @@ TEST(Laws, SpendFlopsInProportionToTokens) {
 }
 
 TEST(LawSets, BelongToTheLawOfTheirName) {
-  static const std::set<std::string> counts = {"", "total", "nonemb", "active", "dense base", "total without embeddings"};
+  static const std::set<std::string> counts = {"", "total", "nonemb", "active", "dense base", "total without embeddings", "with output layer"};
   for (const auto& name : fitted_law_names()) {
     const auto set = fitted_law(name);
     EXPECT_EQ(name.rfind(set.law.name + "-", 0), 0U) << name;
@@ -254,6 +254,10 @@ TEST(LawSets, GiveWhatTheirPapersSay) {
   EXPECT_NEAR(value("spectra-trilm", {{"N", 3.9e9}}) / value("spectra-floatlm", {{"N", 3.9e9}}), 1.080, 0.001);
   const auto clark = fitted_law("clark-s-base");
   EXPECT_NEAR(LawFunction(clark.law).value(clark.parameters, {1.3e9, 1.0}), 2.24, 0.02);
+  // Extrapolated to 5.88e23 FLOPs: 3e12, 787e9, 292e9, 183e9 and 77e9 parameters. Exponents have four digits.
+  const std::vector<std::pair<std::string, double>> porian = {
+      {"kaplan", 3e12}, {"output-layer", 787e9}, {"warmup", 292e9}, {"cosine", 183e9}, {"tuned", 77e9}};
+  for (const auto& [set, size] : porian) EXPECT_NEAR(value("porian-" + set, {{"C", 5.88e23}}) / size, 1.0, 0.02) << set;
   // 1.16 times the compute of latent attention near 4 PF-days.
   EXPECT_NEAR(value("kimi-mla", {{"C", 1.16 * 4.0 * 8.64e19}}), value("kimi-linear", {{"C", 4.0 * 8.64e19}}), 0.001);
 }
