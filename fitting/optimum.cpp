@@ -179,11 +179,14 @@ Optimum optimum_of_size(const FittedLaw& law, OptimumQuestion question, double N
   return optimum(law, question);
 }
 
-Detour detour(const FittedLaw& law, OptimumQuestion question, double N) {
+Detour detour(const FittedLaw& fitted, OptimumQuestion question, double N) {
   CORE_ASSERT(question.flops);
+  auto law = fitted;
+  law.draws.clear();
   const auto best = optimum(law, question);
   CORE_ASSERT(best.found());
   Detour other;
+  other.N = N;
   question.parameters = N;
   other.at = optimum(law, question);
   if (other.at.found()) other.loss_above = other.at.loss - best.loss;

@@ -58,12 +58,13 @@ Optimum optimum_of_size(const FittedLaw& law, OptimumQuestion question, double N
 
 // What another size costs.
 struct Detour {
+  double N = 0.0;
   Optimum at;                // that size, with the same FLOPs or loss as asked
   double loss_above = 0.0;   // over the optimum's loss: with the same FLOPs
   std::optional<double> flops_overhead;  // FLOPs to the loss of the optimum, over the optimum's, less one. Nothing: never reached
 };
 
-// A size held against the optimum of a question with FLOPs. Requires an optimum.
+// A size held against the optimum of a question with FLOPs, without intervals. Requires an optimum.
 Detour detour(const FittedLaw& law, OptimumQuestion question, double N);
 
 }  // namespace fitting

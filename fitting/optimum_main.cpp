@@ -18,8 +18,8 @@
 namespace {
 
 struct Options {
-  std::string law, k, inference, unique, max_parameters, compare, over, tokens_a_sample, queries, format = "table", output;
-  std::vector<std::string> flops, loss, bits, samples;
+  std::string law, k, inference, unique, parameters, max_parameters, over, tokens_a_sample, queries, format = "table", output;
+  std::vector<std::string> flops, loss, bits, samples, compare;
   fitting::OptimumQuestion question;
   bool quiet = false;
 };
@@ -56,6 +56,7 @@ void read_variables(const std::vector<std::string>& words,
                                          law.name, fmt::join(known, ", "), near ? fmt::format("; nearest is {}", *near) : ""));
     }
     const double number = simulator::parse_count(value, name);
+    if (name == "--N" && question.parameters) throw core::InputError("--N: found with --parameters or twice, expected one of them once");
     if (name == "--N") question.parameters = number;
     else if (!question.fixed.emplace(name.substr(2), number).second) {
       throw core::InputError(fmt::format("{}: found twice, expected once", name));
@@ -108,6 +109,21 @@ void answer_one(const Options& options, fitting::OptimumAnswer& answer) {
   if (const auto* best = fitting::best_choice(answer.rows, question)) answer.best = best->value;
 }
 
+// Sizes against the best: those that are asked for, else some around it.
+void compare(std::vector<double> sizes, fitting::OptimumAnswer& answer) {
+  const bool given = !sizes.empty();
+  const auto& best = answer.rows.front().at;
+  if (given && answer.question.parameters) {
+    throw core::InputError("--compare: found with a size that is given, expected the best to compare with");
+  }
+  if (answer.question.parameters) return;
+  if (!given) sizes = {0.25 * best.N, 0.5 * best.N, 2.0 * best.N, 4.0 * best.N};
+  for (const double size : sizes) {
+    auto other = fitting::detour(answer.law, answer.question, size);
+    if (given || other.at.found()) answer.others.push_back(std::move(other));
+  }
+}
+
 void check(const Options& options) {
   const auto one = [](bool given) { return given ? 1 : 0; };
   const int alternatives = one(!options.bits.empty()) + one(!options.samples.empty()) + one(!options.over.empty());
@@ -131,6 +147,7 @@ fitting::OptimumAnswer answer_of(const Options& options, const std::vector<std::
   question.flops_per_nd = count(options.k, "--k");
   question.inference_tokens = count(options.inference, "--inference-tokens").value_or(0.0);
   question.unique_tokens = count(options.unique, "--unique-tokens");
+  question.parameters = count(options.parameters, "--parameters");
   question.max_parameters = count(options.max_parameters, "--max-parameters");
   read_variables(words, flags, answer.law.law, question);
   if (question.unique_tokens && answer.law.law.formula == fitting::law_of("chinchilla").formula) {
@@ -145,10 +162,7 @@ fitting::OptimumAnswer answer_of(const Options& options, const std::vector<std::
   else if (flops.size() > 1) answer_each(flops, &fitting::OptimumQuestion::flops, answer);
   else if (loss.size() > 1) answer_each(loss, &fitting::OptimumQuestion::loss, answer);
   else answer.rows = {{question.flops.value_or(question.loss.value_or(0.0)), fitting::optimum(answer.law, question)}};
-  if (!options.compare.empty() && answer.found()) {
-    answer.compared_N = simulator::parse_count(options.compare, "--compare");
-    answer.compared = fitting::detour(answer.law, question, *answer.compared_N);
-  }
+  if (flops.size() == 1 && answer.varied == "flops" && answer.found()) compare(counts(options.compare, "--compare"), answer);
   return answer;
 }
 
@@ -162,6 +176,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--inference-tokens", options.inference, "tokens served over the model's life, at a third of the FLOPs of training");
   app.add_option("--inference-price", question.inference_price, "price of a FLOP of inference over one of training")->capture_default_str();
   app.add_option("--unique-tokens", options.unique, "distinct training tokens");
+  app.add_option("--parameters", options.parameters, "the size, where it is given; also --N");
   app.add_option("--max-parameters", options.max_parameters, "largest size");
   app.add_option("--eff-N", question.eff_N, "share of parameters that a recipe leaves effective")->capture_default_str();
   app.add_option("--eff-D", question.eff_D, "share of tokens that a recipe leaves effective")->capture_default_str();
@@ -171,7 +186,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--tokens-a-sample", options.tokens_a_sample, "tokens of a sample");
   app.add_option("--queries", options.queries, "queries over the model's life");
   app.add_option("--over", options.over, "a variable of the law and values to choose from: E=1,8,64");
-  app.add_option("--compare", options.compare, "a size to hold against the best");
+  app.add_option("--compare", options.compare, "sizes to hold against the best; default a quarter, half, twice and four times it")
+      ->delimiter(',');
   app.add_option("--confidence", question.confidence, "share of the law's draws in an interval")
       ->check(CLI::Range(0.01, 0.999))
       ->capture_default_str();

@@ -52,15 +52,17 @@ void question_json(core::JsonWriter& json, const OptimumAnswer& answer) {
   json.end_object();
 }
 
-void compared_json(core::JsonWriter& json, const OptimumAnswer& answer) {
-  json.key("compared").begin_object().member("parameters", *answer.compared_N);
-  const auto& other = *answer.compared;
-  json.member("found", other.at.found());
-  if (other.at.found()) json.member("tokens", other.at.D).member("loss", other.at.loss).member("loss_above", other.loss_above);
-  json.key("flops_overhead");
-  if (other.flops_overhead) json.value(*other.flops_overhead);
-  else json.null();
-  json.end_object();
+void others_json(core::JsonWriter& json, const std::vector<Detour>& others) {
+  json.key("other_sizes").begin_list();
+  for (const auto& other : others) {
+    json.begin_object().member("parameters", other.N).member("found", other.at.found());
+    if (other.at.found()) json.member("tokens", other.at.D).member("loss", other.at.loss).member("loss_above", other.loss_above);
+    json.key("flops_overhead");
+    if (other.flops_overhead) json.value(*other.flops_overhead);
+    else json.null();
+    json.end_object();
+  }
+  json.end_list();
 }
 
 // "7.32e10" for "7.32e+10".
@@ -72,7 +74,8 @@ std::string number(double value, int digits = 4) {
 
 // Of what does not vary (the budget that was asked for), nothing.
 std::string interval_text(const std::optional<Interval>& range, int digits = 4) {
-  return range && range->high > range->low * (1.0 + 1e-6) ? fmt::format(" ({} to {})", number(range->low, digits), number(range->high, digits)) : "";
+  if (!range || !(range->high > range->low * (1.0 + 1e-6))) return "";
+  return fmt::format(" ({} to {})", number(range->low, digits), number(range->high, digits));
 }
 
 std::string headline(const OptimumAnswer& answer, const Choice& row) {
@@ -88,13 +91,19 @@ std::string headline(const OptimumAnswer& answer, const Choice& row) {
   return out + fmt::format("\n  {}\n", answer.question.parameters ? "the size is given" : at.closed_form ? "closed form" : "by search");
 }
 
-std::string compared_text(const OptimumAnswer& answer) {
-  const auto& other = *answer.compared;
-  if (!other.at.found()) return fmt::format("  {} parameters: {}\n", number(*answer.compared_N), other.at.why_not);
-  const auto overhead = other.flops_overhead ? fmt::format("{:.1f} % more FLOPs reach the loss of the best", 100.0 * *other.flops_overhead)
-                                             : std::string("no number of tokens reaches the loss of the best");
-  return fmt::format("  {} parameters on the same FLOPs: {} tokens, loss {} (+{}); {}\n", number(*answer.compared_N), number(other.at.D),
-                     number(other.at.loss, 6), number(other.loss_above, 3), overhead);
+std::string others_text(const std::vector<Detour>& others, const std::string& loss) {
+  std::string out = "  other sizes on the same FLOPs:\n";
+  for (const auto& other : others) {
+    if (!other.at.found()) {
+      out += fmt::format("    {:>9} parameters: {}\n", number(other.N, 3), other.at.why_not);
+      continue;
+    }
+    const auto overhead = other.flops_overhead ? fmt::format("{:.1f} % more FLOPs reach that of the best", 100.0 * *other.flops_overhead)
+                                               : std::string("no number of tokens reaches that of the best");
+    out += fmt::format("    {:>9} parameters, {:>9} tokens: {} = {:.5f} ({:+.5f}); {}\n", number(other.N, 3), number(other.at.D, 3), loss,
+                       other.at.loss, other.loss_above, overhead);
+  }
+  return out;
 }
 
 std::vector<std::string> row_cells(const Choice& row) {
@@ -139,7 +148,7 @@ std::vector<std::string> warnings_of(const OptimumAnswer& answer) {
 
 std::string optimum_table(const OptimumAnswer& answer) {
   std::string out = answer.rows.size() == 1 ? headline(answer, answer.rows.front()) : rows_text(answer);
-  if (answer.compared) out += compared_text(answer);
+  if (!answer.others.empty()) out += others_text(answer.others, answer.law.law.output);
   const auto& counts = answer.law.counts;
   out += fmt::format("  {}: {} = {}\n", answer.law.name, answer.law.law.output, answer.law.law.formula);
   return out + fmt::format("  constants: {}{}\n", answer.law.source, counts.empty() ? "" : "; N is " + counts);
@@ -163,7 +172,7 @@ std::string optimum_json(const OptimumAnswer& answer) {
     json.end_list();
     if (answer.best) json.member("best", *answer.best);
   }
-  if (answer.compared) compared_json(json, answer);
+  if (!answer.others.empty()) others_json(json, answer.others);
   if (!answer.law.draws.empty()) json.member("confidence", answer.question.confidence);
   json.key("sources").begin_list().value(answer.law.source).end_list().key("warnings").begin_list();
   for (const auto& warning : warnings_of(answer)) json.value(warning);

@@ -16,8 +16,7 @@ struct OptimumAnswer {
   std::string varied;                  // "flops", "loss", "bits", "samples", or a variable of the law
   std::vector<Choice> rows;            // one or more
   std::optional<double> best;          // the value that wins, where rows are alternatives
-  std::optional<double> compared_N;    // a size held against the optimum
-  std::optional<Detour> compared;
+  std::vector<Detour> others;          // sizes held against the optimum of one budget
   std::string version;
 
   // Whether any row has an answer.

@@ -56,11 +56,20 @@ TEST(FitOptimum, ChoosesAmongSamplesAndValues) {
   EXPECT_NEAR(number(bits, "bits"), 7.00211, 1e-4 * 7.0);
 }
 
-TEST(FitOptimum, HoldsASizeAgainstTheBest) {
-  const auto report = json_of("fit optimum chinchilla-epoch --flops 1e22 --compare 3B");
-  EXPECT_EQ(number(report.at("compared"), "parameters"), 3e9);
-  EXPECT_NEAR(number(report.at("compared"), "loss") - number(report, "loss"), number(report.at("compared"), "loss_above"), 1e-12);
-  EXPECT_GT(number(report.at("compared"), "flops_overhead"), 1.0);
+TEST(FitOptimum, HoldsOtherSizesAgainstTheBest) {
+  const auto report = json_of("fit optimum chinchilla-epoch --flops 1e22");
+  const auto& around = report.at("other_sizes").as_list();
+  ASSERT_EQ(around.size(), 4U);
+  EXPECT_NEAR(number(around[1], "parameters"), 0.5 * number(report, "parameters"), 1.0);
+  for (const auto& size : around) EXPECT_GT(number(size, "loss_above"), 0.0);
+
+  const auto asked = json_of("fit optimum chinchilla-epoch --flops 1e22 --compare 3B,100M");
+  const auto& sizes = asked.at("other_sizes").as_list();
+  ASSERT_EQ(sizes.size(), 2U);
+  EXPECT_EQ(number(sizes[0], "parameters"), 3e9);
+  EXPECT_NEAR(number(sizes[0], "loss") - number(asked, "loss"), number(sizes[0], "loss_above"), 1e-12);
+  EXPECT_GT(number(sizes[0], "flops_overhead"), 1.0);
+  EXPECT_TRUE(sizes[1].at("flops_overhead").is_null());  // no number of tokens makes 1e8 parameters that good
 }
 
 TEST(FitOptimum, ALossOutOfReachIsANegativeAnswer) {
@@ -93,6 +102,8 @@ TEST(FitOptimum, RefusesWhatItDoesNotUnderstand) {
   expect_refused("fit optimum krajewski-e64 --flops 1e21 --G 8", {"training FLOPs", "--k"});
   expect_refused("fit optimum krajewski-e64 --flops 1e21 --k 6", {"--G"});
   expect_refused("fit optimum kumar-published --flops 1e21 --bits P_x", {"--P_x"});
+  expect_refused("fit optimum chinchilla-epoch --flops 1e21 --compare 1B --N 2B", {"--compare"});
+  expect_refused("fit optimum chinchilla-epoch --flops 1e21 --parameters 1B --N 2B", {"--N", "--parameters"});
   expect_refused("fit optimum chinchilla-epoch --flops 1e21 --over G", {"--over", "VARIABLE=VALUE"});
 }
 
