@@ -27,6 +27,16 @@ struct Candidate {
   ColumnMeaning meaning;
 };
 
+// The name by which columns are known that hold a variable of a law.
+std::string_view name_of(std::string_view variable) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"P_w", "bits_w"}, {"P_a", "bits_a"}, {"P_kv", "bits_kv"}};
+  for (const auto& [of_law, name] : names) {
+    if (of_law == variable) return name;
+  }
+  return variable;
+}
+
 std::vector<Candidate> candidates_for(const std::string& variable,
                                       const std::vector<std::string>& header,
                                       const std::vector<std::optional<ColumnMeaning>>& meanings) {
@@ -34,7 +44,7 @@ std::vector<Candidate> candidates_for(const std::string& variable,
   for (std::size_t i = 0; i < header.size(); ++i) {
     if (header[i] == variable)
       found.push_back({i, {variable, 1.0, {}, false, -1}});
-    else if (meanings[i] && meanings[i]->variable == variable)
+    else if (meanings[i] && meanings[i]->variable == name_of(variable))
       found.push_back({i, *meanings[i]});
     else if (words_of(header[i]) == words_of(variable))
       found.push_back({i, {variable, 1.0, {}, false, 99}});
@@ -49,14 +59,18 @@ bool is_active(const Candidate& candidate) {
   return candidate.meaning.convention.find("active") != std::string::npos;
 }
 
-// Two columns that could both be meant: names as good, or counts of all and of active parameters.
-bool is_ambiguous(const std::vector<Candidate>& found) {
+// Two columns that could both be meant: names as good, or counts of all and of active parameters
+// where the law does not say which.
+bool is_ambiguous(const std::vector<Candidate>& found, const std::string& N_convention) {
   if (found.size() < 2) return false;
-  if (found[0].meaning.rank == found[1].meaning.rank) return true;
-  return found[0].meaning.variable == "N" && found[0].meaning.rank >= 0 &&
-         std::any_of(found.begin() + 1, found.end(), [&](const Candidate& other) {
-           return is_active(other) != is_active(found[0]);
-         });
+  const auto& best = found[0].meaning;
+  if (best.rank == found[1].meaning.rank && best.convention == found[1].meaning.convention)
+    return true;
+  if (best.variable != "N") return best.rank == found[1].meaning.rank;
+  if (best.rank < 0 || (N_convention == "active" && is_active(found[0]))) return false;
+  return std::any_of(found.begin() + 1, found.end(), [&](const Candidate& other) {
+    return is_active(other) != is_active(found[0]);
+  });
 }
 
 std::string described(const std::string& column, const ColumnMeaning& meaning) {
@@ -94,12 +108,13 @@ class Mapper {
   ColumnMap map() {
     for (const auto& [variable, column] : options_.columns) take_given(variable, column);
     for (const auto& variable : options_.wanted) take_by_name(variable, Need::wanted);
+    for (const auto& variable : options_.also) take_by_name(variable, Need::also);
     for (const auto helper : helpers) take_by_name(std::string(helper), Need::helper);
     return std::move(map_);
   }
 
  private:
-  enum class Need { wanted, helper };
+  enum class Need { wanted, also, helper };
 
   void take_given(const std::string& variable, const std::string& column) {
     const auto at =
@@ -115,9 +130,10 @@ class Mapper {
     if (map_.find(variable) != nullptr) return;
     auto found = candidates_for(variable, header_, meanings_);
     std::erase_if(found, [&](const Candidate& c) { return is_taken(c.column); });
+    if (variable == "N") prefer_convention(found);
     if (found.empty()) return;
-    if (is_ambiguous(found)) {
-      if (need == Need::wanted) complain_of_two(file_, variable, found, header_);
+    if (is_ambiguous(found, options_.N_convention)) {
+      if (need != Need::helper) complain_of_two(file_, variable, found, header_);
       if (variable != "run" && variable != "step") return;
     }
     put(variable, found[0].column, found[0].meaning, need);
@@ -129,6 +145,14 @@ class Mapper {
     if (!others.empty())
       note += fmt::format("; not {} (--columns {}=COLUMN)", list_names(others), variable);
     map_.notes.push_back(note);
+  }
+
+  // Puts the columns first that count what the law counts.
+  void prefer_convention(std::vector<Candidate>& found) const {
+    if (options_.N_convention.empty()) return;
+    std::stable_partition(found.begin(), found.end(), [&](const Candidate& c) {
+      return c.meaning.convention.find(options_.N_convention) != std::string::npos;
+    });
   }
 
   bool is_taken(std::size_t column) const {
@@ -145,7 +169,7 @@ class Mapper {
                             column,
                             meaning.scale,
                             meaning.logarithm,
-                            need == Need::wanted,
+                            need != Need::helper,
                             meaning.convention});
   }
 
@@ -174,6 +198,16 @@ ColumnMap map_columns(const std::vector<std::string>& header,
                       const std::string& file,
                       const ObservationOptions& options) {
   return Mapper(header, file, options).map();
+}
+
+std::vector<std::string> asked_variables(const ObservationOptions& options) {
+  auto asked = options.wanted;
+  const auto ask = [&](const std::string& variable) {
+    if (std::find(asked.begin(), asked.end(), variable) == asked.end()) asked.push_back(variable);
+  };
+  for (const auto& variable : options.also) ask(variable);
+  for (const auto& [variable, column] : options.columns) ask(variable);
+  return asked;
 }
 
 std::size_t column_of(const std::vector<std::string>& header,

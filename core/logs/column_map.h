@@ -30,7 +30,10 @@ struct ColumnMap {
 // Whether a column of losses holds those of training steps, or those of evaluations.
 LossKind loss_kind(const ColumnMap::Source& loss);
 
-// Finds the wanted variables, and those that they may be derived from. Throws InputError for a
+// The variables that options ask for: those wanted, then those of `also` and of `columns`.
+std::vector<std::string> asked_variables(const ObservationOptions& options);
+
+// Finds these variables, and those that they may be derived from. Throws InputError for a
 // column in options.columns that is not there (with the nearest name) and for two columns that are
 // as good.
 ColumnMap map_columns(const std::vector<std::string>& header,

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "core/logs/column_map.h"
 #include "core/logs/run_name.h"
 
 namespace core {
@@ -140,12 +141,13 @@ void count_used(Known k,
 
 }  // namespace
 
-std::vector<std::vector<double>> wanted_values(const RunTable& table,
-                                               const ObservationOptions& options,
-                                               std::vector<std::string>& notes) {
+std::vector<std::vector<double>> asked_values(const RunTable& table,
+                                              const ObservationOptions& options,
+                                              std::vector<std::string>& notes) {
+  const auto asked = asked_variables(options);
   std::array<std::optional<std::size_t>, known_count> columns;
-  std::vector<std::optional<std::size_t>> direct(options.wanted.size());
-  std::vector<std::optional<Known>> known(options.wanted.size());
+  std::vector<std::optional<std::size_t>> direct(asked.size());
+  std::vector<std::optional<Known>> known(asked.size());
   const auto position = [&](std::string_view name) -> std::optional<std::size_t> {
     const auto end = table.variables.begin() + static_cast<std::ptrdiff_t>(table.columns_from);
     const auto at = std::find(table.variables.begin(), end, name);
@@ -153,9 +155,9 @@ std::vector<std::vector<double>> wanted_values(const RunTable& table,
     return static_cast<std::size_t>(at - table.variables.begin());
   };
   for (std::size_t k = 0; k < known_count; ++k) columns[k] = position(known_names[k]);
-  for (std::size_t w = 0; w < options.wanted.size(); ++w) {
-    direct[w] = position(options.wanted[w]);
-    const auto at = std::find(known_names.begin(), known_names.end(), options.wanted[w]);
+  for (std::size_t w = 0; w < asked.size(); ++w) {
+    direct[w] = position(asked[w]);
+    const auto at = std::find(known_names.begin(), known_names.end(), asked[w]);
     if (at != known_names.end()) known[w] = static_cast<Known>(at - known_names.begin());
   }
   Used used;
@@ -170,7 +172,7 @@ std::vector<std::vector<double>> wanted_values(const RunTable& table,
     take_options(run, table, options, values, origin);
     derive(values, origin, by);
     auto& row = out.emplace_back();
-    for (std::size_t w = 0; w < options.wanted.size(); ++w) {
+    for (std::size_t w = 0; w < asked.size(); ++w) {
       row.push_back(known[w] ? values[*known[w]] : direct[w] ? run.values[*direct[w]] : nan);
       if (known[w]) count_used(*known[w], origin, by, used);
     }

@@ -33,11 +33,12 @@ bool must_be_positive(std::string_view variable) {
 // Puts the runs of all files into one table of observations.
 class Collector {
  public:
-  explicit Collector(const ObservationOptions& options) : options_(options) {
+  explicit Collector(const ObservationOptions& options)
+      : options_(options), asked_(asked_variables(options)) {
     if (options.wanted.empty())
       throw InputError("no variables are wanted, expected some such as N, D and L");
-    all_.variables = options.wanted;
-    all_.values.resize(options.wanted.size());
+    all_.variables = asked_;
+    all_.values.resize(asked_.size());
   }
 
   // Reads a file, which is opened twice: to see what it is, and to read it.
@@ -49,6 +50,7 @@ class Collector {
 
   Observations finish() {
     if (!options_.keep_diverged) drop_diverged_rows();
+    drop_unknown_variables();
     return std::move(all_);
   }
 
@@ -58,7 +60,7 @@ class Collector {
     note_of_other_loss(table);
     if (table.runs.empty() && table.dropped.empty() && options_.where.empty())
       throw InputError(fmt::format("{}: has a header but no rows, expected runs", table.path));
-    const auto values = wanted_values(table, options_, all_.notes);
+    const auto values = asked_values(table, options_, all_.notes);
     require_columns(table, values);
     for (std::size_t i = 0; i < table.runs.size(); ++i) add(table, table.runs[i], values[i]);
     all_.dropped.insert(all_.dropped.end(), table.dropped.begin(), table.dropped.end());
@@ -105,8 +107,8 @@ class Collector {
                          const std::vector<double>& values) {
     if (!run.problem.empty()) return run.problem;
     for (std::size_t w = 0; w < values.size(); ++w) {
-      const auto& variable = options_.wanted[w];
-      if (std::isnan(values[w])) return missing(table, variable);
+      const auto& variable = asked_[w];
+      if (std::isnan(values[w]) && w < options_.wanted.size()) return missing(table, variable);
       if (must_be_positive(variable) && values[w] <= 0.0)
         return fmt::format("{} is {:g}, expected more than 0", variable, values[w]);
     }
@@ -117,7 +119,7 @@ class Collector {
     }
     if (std::find(options_.wanted.begin(), options_.wanted.end(), "L") == options_.wanted.end())
       return {};
-    const auto [other, is_new] = points_.emplace(values, run.row);
+    const auto [other, is_new] = points_.emplace(key_of(values), run.row);
     return is_new ? "" : fmt::format("stands twice: the same values as {}", other->second);
   }
 
@@ -143,7 +145,7 @@ class Collector {
 
   // The values of another column, before those of the row that is added.
   std::vector<double>& column(const std::string& name) {
-    const auto first = all_.variables.begin() + std::ssize(options_.wanted);
+    const auto first = all_.variables.begin() + std::ssize(asked_);
     auto at = std::find(first, all_.variables.end(), name);
     if (at == all_.variables.end()) {
       all_.variables.push_back(name);
@@ -155,6 +157,24 @@ class Collector {
     return values;
   }
 
+  // Values to compare rows by: those that are unknown are alike.
+  static std::vector<double> key_of(std::vector<double> values) {
+    for (double& value : values)
+      if (std::isnan(value)) value = std::numeric_limits<double>::lowest();
+    return values;
+  }
+
+  // Those of `also` that no file has.
+  void drop_unknown_variables() {
+    for (std::size_t v = asked_.size(); v-- > options_.wanted.size();) {
+      const auto& column = all_.values[v];
+      if (std::any_of(column.begin(), column.end(), [](double x) { return !std::isnan(x); }))
+        continue;
+      all_.variables.erase(all_.variables.begin() + static_cast<std::ptrdiff_t>(v));
+      all_.values.erase(all_.values.begin() + static_cast<std::ptrdiff_t>(v));
+    }
+  }
+
   void drop_diverged_rows() {
     const auto loss =
         std::find(options_.wanted.begin(), options_.wanted.end(), "L") - options_.wanted.begin();
@@ -162,9 +182,9 @@ class Collector {
     const auto& losses = all_.values[static_cast<std::size_t>(loss)];
     const auto setting = [&](std::size_t row) {
       std::vector<double> key;
-      for (std::size_t w = 0; w < options_.wanted.size(); ++w)
+      for (std::size_t w = 0; w < asked_.size(); ++w)
         if (std::ptrdiff_t(w) != loss) key.push_back(all_.values[w][row]);
-      return key;
+      return key_of(key);
     };
     struct Sweep {
       std::size_t runs = 0;
@@ -207,10 +227,11 @@ class Collector {
   }
 
   const ObservationOptions& options_;
+  std::vector<std::string> asked_;  // those wanted first
   Observations all_;
   std::string loss_, file_of_loss_;                    // of the first file
   std::map<std::string, std::string> names_;           // of runs -> their rows
-  std::map<std::vector<double>, std::string> points_;  // wanted values -> their rows
+  std::map<std::vector<double>, std::string> points_;  // values asked for -> their rows
 };
 
 }  // namespace

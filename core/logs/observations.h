@@ -16,6 +16,12 @@ struct ObservationOptions {
   // Variables that the law needs, such as {"N", "D", "L"}: those not in `columns` are found by the
   // names that columns have (core/logs/variables.h) or derived (D = C / (6 N), ...).
   std::vector<std::string> wanted;
+  // Variables that are taken where a file has or gives them, found likewise; so are all of
+  // `columns`.
+  std::vector<std::string> also;
+  // What the law's N counts, where a table has several: "" for all, else "non-embedding" or
+  // "active".
+  std::string N_convention;
   std::optional<double> N;                // parameters of runs whose file has no column for them
   std::optional<double> tokens_per_step;  // likewise, where a run has steps but no tokens
   // Rows to keep, by their cells: "hparams=base", "variant=" (blank), "split!=train", "C>1e20",
@@ -32,9 +38,9 @@ struct DroppedRow {
 
 // Runs as points: one row a run (or a line of a table with one row a run).
 struct Observations {
-  // Those wanted, in their order, then every other column of numbers by its name. N in parameters,
-  // D, U and B in tokens, C in FLOPs, L in nats a token (a bits-a-byte column only if asked for by
-  // name).
+  // Those wanted, in their order, those of `also` that were found, then every other column of
+  // numbers by its name. N in parameters, D, U and B in tokens, C in FLOPs, L in nats a token (a
+  // bits-a-byte column only if asked for by name).
   std::vector<std::string> variables;
   std::vector<std::vector<double>> values;  // [variable][row]; the wanted are finite, NaN elsewhere
   std::vector<std::string> rows;            // where each row comes from

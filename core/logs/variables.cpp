@@ -34,6 +34,7 @@ constexpr std::pair<std::string_view, std::string_view> synonyms[] = {
      "train_compute c_flops total_flops total_flop flops_trained compute_budget flops_budget "
      "flop_budget budget c"},
     {"epochs", "epochs n_epochs num_epochs epoch"},
+    {"E", "n_experts num_experts experts"},
     {"lr", "lr learning_rate peak_lr max_lr"},
     {"bits_w", "bits_w w_bits wbits weight_bits bits_weights p_w"},
     {"bits_a", "bits_a a_bits abits activation_bits bits_activations p_a"},

@@ -1,5 +1,5 @@
-// Any bytes as a file of runs, a table or a log: read so that every wanted value is finite and every row has all of its
-// columns, or refused in one line by an InputError.
+// Any bytes as a file of runs, a table or a log: read so that every wanted value is finite and
+// every row has all of its columns, or refused in one line by an InputError.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +34,9 @@ void check(const core::Observations& runs, std::size_t wanted) {
   }
 }
 
-void read(const std::string& text, const std::string& name, const core::ObservationOptions& options) {
+void read(const std::string& text,
+          const std::string& name,
+          const core::ObservationOptions& options) {
   try {
     check(core::parse_observations(text, name, options), options.wanted.size());
   } catch (const core::InputError& error) {
@@ -52,6 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.N = 1e9, options.tokens_per_step = 1e6;
   options.keep_diverged = options.keep_unfinished = options.keep_duplicates = true;
   options.columns = {{"L", "loss"}};
+  options.also = {"U", "bits_w", "lr"};
   options.where = {"split!=train", "step>=0"};
   read(text, "a-1B.log", options);
   return 0;

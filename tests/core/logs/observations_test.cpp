@@ -143,6 +143,35 @@ TEST(Observations, TakeTheColumnsThatAreNamed) {
             "params, tokens, loss");
 }
 
+TEST(Observations, TakeVariablesThatALawCanDoWithout) {
+  auto options = wanting({"N", "L"});
+  options.also = {"P_w", "U", "E"};
+  options.columns = {{"x", "width"}};
+  const auto runs =
+      read("params,weight_bits,tokens,epochs,width,loss\n9,4,8,2,7,3\n9,,8,2,7,3\n", options);
+  EXPECT_EQ(runs.variables, (Strings{"N", "L", "P_w", "U", "x", "tokens", "epochs"}));
+  EXPECT_EQ(runs.values[2][0], 4);
+  EXPECT_TRUE(std::isnan(runs.values[2][1]));
+  EXPECT_EQ(runs.values[3], (Doubles{4, 4}));  // 8 / 2
+  EXPECT_EQ(runs.values[4], (Doubles{7, 7}));
+  // A row that differs in such a variable alone is another run.
+  EXPECT_EQ(runs.size(), 2U);
+}
+
+TEST(Observations, TakeTheCountThatTheLawMeans) {
+  const std::string text = "params_active,total_params,params_nonemb,tokens,loss\n1,2,3,4,5\n";
+  auto options = wanting({"N", "L"});
+  options.N_convention = "active";
+  EXPECT_EQ(read(text, options).values[0], (Doubles{1}));
+  const std::string dense = "params,n_params_nonemb,tokens,loss\n2,3,4,5\n";
+  options.N_convention = "non-embedding";
+  EXPECT_EQ(read(dense, options).values[0], (Doubles{3}));
+  EXPECT_EQ(read(dense, options).notes[0],
+            "N <- n_params_nonemb (non-embedding); not params (--columns N=COLUMN)");
+  options.N_convention = "";
+  EXPECT_EQ(read(dense, options).values[0], (Doubles{2}));
+}
+
 TEST(Observations, DeriveWhatLacksFromSixTimesNTimesD) {
   const auto of_flops = read("Model Size,Training FLOP,loss\n1e9,1.2e20,2.5\n");
   EXPECT_EQ(of_flops.values[1], (Doubles{2e10}));  // 1.2e20 / (6 x 1e9)
