@@ -22,6 +22,13 @@ const std::vector<double>* column_of(const core::Observations& observations, con
   return other == also.end() ? nullptr : observations.find(other->second);
 }
 
+// What a law's N counts, in the reader's words.
+std::string counted_by(const Variable& variable) {
+  if (variable.meaning.find("without embeddings") != std::string::npos) return "non-embedding";
+  if (variable.meaning.find("active") != std::string::npos) return "active";
+  return {};
+}
+
 // Why a row cannot be fitted; empty where it can.
 std::string why_not(const Law& law, const std::vector<double>& variables, double measured) {
   if (!(measured > 0.0)) return fmt::format("{} is {:g}, expected a positive number", law.output, measured);
@@ -143,6 +150,10 @@ Runs runs_of(const Law& law, core::Observations observations, const RunOptions& 
 Runs read_runs(const Law& law, const std::vector<std::filesystem::path>& files, const RunOptions& options) {
   auto reading = options.reading;
   reading.wanted = wanted_by(law);
+  for (const auto& variable : law.variables) {
+    if (variable.otherwise) reading.also.push_back(variable.name);
+    if (variable.name == "N") reading.N_convention = counted_by(variable);
+  }
   return runs_of(law, core::read_observations(files, reading), options);
 }
 
