@@ -6,6 +6,7 @@
 #include "core/io/document.h"
 #include "fitting/evaluate_main.h"
 #include "fitting/fit_main.h"
+#include "fitting/gaps_main.h"
 #include "fitting/optimum_main.h"
 #include "simulator/cli.h"
 
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
     const std::string_view first = argc > 1 ? argv[1] : "";
     if (first == "evaluate") return evaluate_main(argc - 1, argv + 1);
     if (first == "optimum") return optimum_main(argc - 1, argv + 1);
+    if (first == "gaps") return gaps_main(argc - 1, argv + 1);
     return fit_main(argc, argv);
   });
 }
