@@ -99,8 +99,16 @@ std::string payback_text(const RecipeEffect& e, double N, double D) {
   if (e.gap_percent) return "";
   const auto gap = gap_by_factors(base_law_at(N), N, D, e, RecipeEffect{});
   const auto back = payback(loss_terms(fitted_law("effective-epoch")), N, D, e.parameters.value, e.tokens.value);
-  return fmt::format("{:<26} gap {} nats, {} ({}) %; compute to bring it back: M_N {:.2f}, M_R {:.2f}, M_D {}\n", "", two(gap.nats.value),
-                     two(gap.percent.value), range(gap.percent), back.parameters, back.both, back.tokens ? fmt::format("{:.2f}", *back.tokens) : "none, at any number of tokens");
+  const auto tokens = back.tokens ? fmt::format("{:.2f}", *back.tokens) : fmt::format("more than {:g}", most_tokens);
+  return fmt::format("{:<26} gap {} nats, {} ({}) %; compute to bring it back: M_N {:.2f}, M_R {:.2f}, M_D {} (by the measured price of loss {:.2f})\n", "",
+                     two(gap.nats.value), two(gap.percent.value), range(gap.percent), back.parameters, back.both, tokens, tokens_at_measured_price(*gap.percent.value));
+}
+
+std::string worth_text(const RecipeEffect& e, double speed) {
+  if (e.gap_percent) return "";
+  const auto worth = worth_of_speed(speed, e);
+  return fmt::format("{:<26} at {:g} times the speed: {}, gain {:.2f} (M {:.2f}, {:.2f} to {:.2f})\n", "", speed, name_of(worth.worth), worth.gain,
+                     worth.factor.value, worth.factor.low, worth.factor.high);
 }
 
 }  // namespace
@@ -139,11 +147,12 @@ std::string prediction_text(const PredictedGap& gap) {
   return out;
 }
 
-std::string recipes_text(std::optional<double> N, std::optional<double> D) {
+std::string recipes_text(std::optional<double> N, std::optional<double> D, std::optional<double> speed) {
   std::string out;
   for (const auto& e : recipe_effects()) {
     out += fmt::format("{:<26} {:<40} {}{}\n", e.name, effect_text(e), e.source, e.flag.empty() ? "" : "; " + e.flag);
     if (N && D) out += payback_text(e, *N, *D);
+    if (speed) out += worth_text(e, *speed);
   }
   return out;
 }

@@ -15,7 +15,8 @@ std::string gaps_json(const GapReport& report, const std::string& version);
 // One predicted gap, a line for each thing that is known of it.
 std::string prediction_text(const PredictedGap& gap);
 
-// All recipes and methods with their factors; with N and D also their gaps and the compute that brings them back.
-std::string recipes_text(std::optional<double> N, std::optional<double> D);
+// All recipes and methods with their factors; with N and D also their gaps and the compute that brings them back, with a speed against
+// 16 bits whether each would pay.
+std::string recipes_text(std::optional<double> N, std::optional<double> D, std::optional<double> speed);
 
 }  // namespace fitting

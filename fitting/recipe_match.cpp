@@ -64,14 +64,16 @@ RecipeMatch match_nvfp4(const RecipeText& recipe) {
   if (recipe.quartet2) return by_effect("nvfp4-quartet2");
   if (recipe.tetrajet) return by_effect("nvfp4-tetrajet-v2");
   if (recipe.four_over_six) return by_effect("nvfp4-four-over-six");
-  return by_effect("nvfp4");
+  const bool told = Words(recipe.text).has_any({"nvidia", "nvidia recipe", "sr", "stochastic", "stochastic rounding", "rht16"});
+  return by_effect("nvfp4", told ? "" : "taken as NVIDIA's recipe for NVFP4");
 }
 
 RecipeMatch match_mxfp4(const RecipeText& recipe) {
   if (recipe.late_percent) return nothing("MXFP4 with a late switch to 16 bits: measured for NVFP4 alone");
   if (recipe.quartet) return by_effect(recipe.forward_only ? "mxfp4-quartet-forward" : "mxfp4-quartet");
   if (recipe.forward_only) return nothing("MXFP4 in the forward pass alone, by another method than Quartet's: no source measured it");
-  return by_effect("mxfp4");
+  const bool told = Words(recipe.text).has_any({"nvidia", "sr", "stochastic", "rht32"}) && !recipe.tetrajet;
+  return by_effect("mxfp4", told ? "" : "taken as NVIDIA's recipe for MXFP4");
 }
 
 RecipeMatch match_fp4(const RecipeText& recipe, const TensorFormat& format) {
@@ -86,7 +88,7 @@ RecipeMatch match_integer(const RecipeText& recipe, const TensorFormat& format) 
   if (format.sharing == Sharing::tensor || format.sharing == Sharing::channel) {
     return by_name(By::kumar, "kumar-published", recipe.forward_only ? "" : "a law of the forward pass");
   }
-  return nothing(fmt::format("integers of {:g} bits: known with one scale a tensor alone (Kumar et al.)", format.bits));
+  return nothing(fmt::format("integers of {:g} bits: known with one scale a tensor or channel (Kumar et al.)", format.bits));
 }
 
 RecipeMatch match_qat(const RecipeText& recipe) {
@@ -111,12 +113,20 @@ RecipeMatch match_cache(const RecipeText& recipe, const TensorFormat& format) {
   return nothing(fmt::format("a cache of {:g} bits: known are 8, 4, and 2 with a window of 16 bits", format.bits));
 }
 
+// "4-bit Q, 3-bit KV": the bits right before KV.
+std::optional<TensorFormat> format_before_kv(const Words& words) {
+  const auto at = words.has("kv") ? words.find("kv") : words.find("qkv");
+  if (!at || *at < 2 || words[*at - 1] != "bit") return std::nullopt;
+  const auto bits = words.number(*at - 2);
+  return bits ? std::optional(TensorFormat{"int", *bits, {}, 1.0, 1.0, ""}) : std::nullopt;
+}
+
 RecipeMatch match_ptq(const RecipeText& recipe) {
   const Words words(recipe.text);
   if (recipe.kv) return match_cache(recipe, *recipe.kv);
   const auto format = recipe.weights ? recipe.weights : recipe.whole;
   if (!format) return nothing("names no number format that is known");
-  if (words.has_any({"on kv", "kv", "qkv", "kv cache"})) return match_cache(recipe, *format);
+  if (words.has_any({"kv", "qkv"})) return match_cache(recipe, format_before_kv(words).value_or(*format));
   const bool both = words.has_any({"weight act", "weights act", "w4a4", "w8a8", "weights and activations"}) || (recipe.activations && !recipe.activations->is_high());
   if (both && format->element == "fp8" && format->block_scale == "mx") return by_name(By::post_training, "cast-mxfp8");
   if (both && words.has("e3m2")) return by_name(By::post_training, "cast-mxfp6");
@@ -133,11 +143,12 @@ RecipeMatch match_ptq(const RecipeText& recipe) {
 
 RecipeMatch match_base(const GapRow& row, const RecipeText& recipe) {
   const Words words(recipe.text);
-  if (!recipe.base) {
+  const bool names_base = recipe.whole && recipe.whole->bits < 16.0 && words.has_any({"qlora", "lora"});
+  if (!recipe.base && !names_base) {
     if (words.has("lora rank 64") && words.has("16 bit base")) return by_name(By::post_training, "lora-rank64");
     return nothing("fine-tuning is known for LoRA on a base of few bits, and rank 64 against full fine-tuning");
   }
-  const auto& base = *recipe.base;
+  const auto& base = recipe.base ? *recipe.base : *recipe.whole;
   if (base.element == "nf4") return by_name(By::post_training, "lora-nf4");
   if (base.element == "fp4") return by_name(By::post_training, "lora-fp4");
   if (base.bits == 4.0 && words.has_any({"zero init", "qlora"})) return by_name(By::post_training, "lora-4bit-zero");
@@ -145,7 +156,19 @@ RecipeMatch match_base(const GapRow& row, const RecipeText& recipe) {
   if (base.bits == 3.0 && row.N) return by_name(By::post_training, *row.N < 13e9 ? "lora-3bit-7b" : "lora-3bit-13b");
   if (base.bits == 2.25) return by_name(By::post_training, "lora-2.25bit");
   if (base.bits == 2.0) return by_name(By::post_training, "lora-2bit");
-  return nothing(fmt::format("a base of {:g} bits: known are 4, 3, 2.25 and 2", base.bits));
+  return nothing(fmt::format("a base of {:g} bits: known are NF4, FP4, 4 bits by QLoRA or LoftQ, 3, 2.25 and 2", base.bits));
+}
+
+}  // namespace
+
+namespace {
+
+RecipeMatch match_forward(const RecipeText& recipe, const TensorFormat& format) {
+  if (format.is_high()) return by_effect(recipe.low_moments ? "bf16-adam8bit" : "bf16");
+  if (format.element == "fp8") return match_fp8(recipe, format);
+  if (format.element == "fp4") return match_fp4(recipe, format);
+  if (format.element == "int") return match_integer(recipe, format);
+  return nothing(fmt::format("{}: no source measured training in it", format.element));
 }
 
 }  // namespace
@@ -159,12 +182,14 @@ RecipeMatch match_training(const RecipeText& recipe) {
   }
   const auto format = recipe.forward();
   if (!format) return nothing("names no number format that is known");
-  if (format->is_high()) return by_effect(recipe.low_moments ? "bf16-adam8bit" : "bf16");
-  if (format->element == "fp8") return match_fp8(recipe, *format);
-  if (format->element == "fp4") return match_fp4(recipe, *format);
-  if (format->element == "int") return match_integer(recipe, *format);
   if (format->element == "ternary") return by_effect("ternary");
-  return nothing(fmt::format("{}: no source measured training in it", format->element));
+  if (format->element != "int" && recipe.of_weights()->is_high() != recipe.of_activations()->is_high()) {
+    return nothing("few bits in weights or activations alone: known for both, for integers and for ternary weights");
+  }
+  auto out = match_forward(recipe, *format);
+  const bool mixed = recipe.of_weights()->bits != recipe.of_activations()->bits;
+  if (mixed && out.by != By::nothing && out.by != By::kumar) out.note += std::string(out.note.empty() ? "" : "; ") + "weights and activations differ: taken as the coarser of the two";
+  return out;
 }
 
 RecipeMatch match_recipe(const GapRow& row, const RecipeText& recipe) {

@@ -55,9 +55,22 @@ std::optional<TensorFormat> element_in(const Words& words) {
     }
     auto bits = bits_at(words, i);
     if (!bits && words[i].size() < 12) bits = bits_of_w_a(words[i]);
-    if (bits && *bits > 0.0 && *bits <= 64.0) return TensorFormat{*bits >= 16.0 ? "fp16" : "int", *bits, {}, 1.0, 1.0, ""};
+    if (bits && *bits > 0.0 && *bits <= 64.0) return TensorFormat{*bits >= 16.0 ? "fp16" : *bits < 2.0 ? "ternary" : "int", *bits, {}, 1.0, 1.0, ""};
   }
   return std::nullopt;
+}
+
+// "group 128", "group size 128", "block 64", "g128" at word i.
+std::optional<double> group_at(const Words& words, std::size_t i) {
+  const auto& word = words[i];
+  if (word.size() > 1 && word.front() == 'g') {
+    if (const auto n = Words(std::string_view(word).substr(1)).number(0); n && *n >= 1.0) return n;
+  }
+  if (word != "group" && word != "groups" && word != "block" && word != "blocks") return std::nullopt;
+  std::size_t at = i + 1;
+  while (at < words.size() && (words[at] == "size" || words[at] == "of")) ++at;
+  const auto n = words.number(at);
+  return n && *n >= 1.0 && !bits_at(words, at) ? n : std::nullopt;
 }
 
 // What the words say of scales, into a format.
@@ -68,9 +81,7 @@ void sharing_in(const Words& words, TensorFormat& format) {
   }
   for (std::size_t i = 0; i < words.size(); ++i) {
     auto shape = words.shape(i);
-    if (!shape && (words[i] == "group" || words[i] == "block" || words[i] == "groups" || words[i] == "blocks")) {
-      if (const auto n = words.number(i + 1); n && *n >= 1.0 && !bits_at(words, i + 1)) shape = std::pair{1.0, *n};
-    }
+    if (const auto n = group_at(words, i); !shape && n) shape = std::pair{1.0, *n};
     if (!shape) continue;
     format.sharing = Sharing::block;
     format.rows = shape->first;
@@ -143,7 +154,7 @@ void read_clause(const std::string& clause, const std::optional<TensorFormat>& w
 // "adam m,v=e4m3", "FP8 optimizer", "opt=int8 moments": moments of few bits.
 bool moments_are_low(const std::string& text) {
   const Words words(text);
-  if (words.has_any({"fp8 optimizer", "8 bit adam", "8 bit moments", "fp8 moments", "int8 moments"})) return true;
+  if (words.has_any({"fp8 optimizer", "first moment", "8 bit adam", "8 bit moments", "fp8 moments", "int8 moments"})) return true;
   const auto adam = words.find("adam");
   for (std::size_t i = adam.value_or(words.size()); i < words.size() && i < *adam + 4; ++i) {
     if (words[i] == "e4m3" || words[i] == "e5m2" || words[i] == "fp8" || words[i] == "int8") return true;
@@ -168,7 +179,7 @@ void read_methods(const std::string& text, RecipeText& recipe) {
   recipe.early_4bit = words.has_any({"luq", "lss", "jetfire", "halo"});
   recipe.all_linears = words.has_any({"all linears", "all linear layers", "every linear layer", "every linear"});
   read_late_switch(text, recipe);
-  if (!recipe.late_percent) recipe.forward_only = words.has("forward only") || (recipe.gradients && recipe.gradients->is_high());
+  if (!recipe.late_percent) recipe.forward_only = words.has_any({"forward only", "backward bf16", "bf16 backward", "backward 16 bit", "backward in 16 bits"}) || (recipe.gradients && recipe.gradients->is_high());
   recipe.backward_only = words.has_any({"forward bf16", "forward 16 bit", "backward only", "forward in 16 bits"});
   recipe.low_moments = moments_are_low(text);
 }

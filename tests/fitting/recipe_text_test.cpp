@@ -45,6 +45,13 @@ TEST(RecipeText, SharesScalesAsTold) {
   EXPECT_FALSE(format_in("Smooth-SwiGLU"));
 }
 
+TEST(RecipeText, SaysWhatItTakesForGranted) {
+  EXPECT_EQ(match_training(read_recipe("NVFP4 NVIDIA recipe")).note, "");
+  EXPECT_NE(match_training(read_recipe("NVFP4")).note.find("NVIDIA's recipe"), std::string::npos);
+  EXPECT_NE(match_training(read_recipe("FP8")).note.find("not stated"), std::string::npos);
+  EXPECT_NE(match_training(read_recipe("w=mxfp4;a=mxfp8;SR on grads")).note.find("coarser"), std::string::npos);
+}
+
 // By the forward format, its scales and the method's name.
 TEST(RecipeText, MatchesWhatWasMeasured) {
   EXPECT_EQ(matched("w=e4m3/128x128;a=e4m3/1x128;g=e4m3/1x128"), "fp8-block");
@@ -81,6 +88,14 @@ TEST(RecipeText, MatchesAfterTraining) {
   EXPECT_EQ(matched("mxfp8-e4m3/1x32 direct cast on kv", "PTQ"), "kv-8bit");
   EXPECT_EQ(matched("kv=2 bit (K per channel, V per token, group 32, last 128 tokens fp16)", "PTQ"), "kv-2bit");
   EXPECT_EQ(matched("kv=2 bit", "PTQ"), "");
+  EXPECT_EQ(matched("4-bit KV on BitNet a4.8", "PTQ"), "kv-4bit");
+  EXPECT_EQ(matched("4-bit Q, 3-bit KV on BitNet a4.8", "PTQ"), "");
+  EXPECT_EQ(matched("INT4 weight-only, group size 128, GPTQ", "PTQ"), "weights-int4");
+  EXPECT_EQ(matched("w=int4 g128 AWQ;a=fp16", "PTQ"), "weights-int4");
+  EXPECT_EQ(matched("QLoRA NF4 base", "finetune"), "lora-nf4");
+  EXPECT_EQ(matched("LoRA rank 64 on a 16-bit base", "finetune"), "lora-rank64");
+  EXPECT_EQ(matched("w=1.58 bit;a=int8", "QAT"), "ternary");
+  EXPECT_EQ(matched("W4A16 group 32", "QAT"), "chen-w4a16");
   EXPECT_EQ(matched("base=NF4 block 64 + double quantization;adapter bf16 all linears", "finetune"), "lora-nf4");
   EXPECT_EQ(matched("base=3-bit NormalFloat mix;LoRA rank 64 LoftQ init", "finetune"), "lora-3bit-7b");
   EXPECT_EQ(matched("W4A4 int4 group 32", "QAT"), "chen-w4a4");
@@ -92,6 +107,8 @@ TEST(RecipeText, MatchesAfterTraining) {
 TEST(RecipeText, MatchesNothingElse) {
   EXPECT_EQ(matched("HiFloat4 (three-level scale), no stochastic rounding"), "");
   EXPECT_EQ(matched("w,a,g=e2m1 per tensor"), "");
+  EXPECT_EQ(matched("w=mxfp4;a=bf16"), "");
+  EXPECT_EQ(matched("forward MXFP4, backward bf16"), "");
   EXPECT_EQ(matched("w,a=mxfp6-e3m2/1x32"), "");
   EXPECT_EQ(matched("a new format"), "");
   EXPECT_EQ(matched(""), "");

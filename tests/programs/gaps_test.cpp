@@ -21,6 +21,7 @@ TEST(FitGaps, PredictsOneRecipe) {
 TEST(FitGaps, ListsWhatIsKnown) {
   for (const auto* list : {"recipes", "post-training", "floors"}) EXPECT_GT(lines_of(run_program(std::string("fit gaps --list ") + list).out), 10) << list;
   EXPECT_NE(run_program("fit gaps --list recipes --N 8e9 --D 1e12").out.find("M_N 1.56, M_R 1.83"), std::string::npos);
+  EXPECT_NE(run_program("fit gaps --list recipes --speed 1.6").out.find("undecided"), std::string::npos);
   EXPECT_NE(run_program("fit gaps --list post-training --N 6.74e9 --D 2e12").out.find("0.027 (0.017 to 0.049) nats"), std::string::npos);
 }
 
@@ -29,6 +30,7 @@ TEST(FitGaps, RefusesWhatItCannotUse) {
   expect_refused("fit gaps /", {"cannot be read"});
   expect_refused("fit gaps --N 8e9", {"--N", "--list"});
   expect_refused("fit gaps --list recipes --N many", {"--N", "many", "positive number"});
+  expect_refused("fit gaps --speed 2", {"--speed", "--list recipes"});
   expect_refused("fit gaps table.csv --list floors", {"--list", "expected one"});
   expect_refused("fit gaps --recipe 'HiFloat4' --N 8e9 --D 1e12", {"--recipe", "hifloat4"});
   expect_refused("fit gaps --recipe NVFP4 --D 1e12", {"--recipe", "parameters not stated"});
