@@ -60,12 +60,12 @@ class Cells {
 GapRow row_of(const Cells& cells, int line) {
   GapRow row;
   row.line = line;
-  row.id = cells.text("id");
+  row.id = core::printable(cells.text("id"));
   row.recipe = cells.text("recipe");
-  row.method = cells.text("method");
+  row.method = core::printable(cells.text("method"));
   row.model = cells.text("model");
   row.baseline = cells.text("baseline");
-  row.metric = cells.text("metric");
+  row.metric = core::printable(cells.text("metric"));
   row.source = cells.text("source");
   row.where = cells.text("where_in_source");
   row.notes = cells.text("notes");
@@ -82,9 +82,10 @@ GapRow row_of(const Cells& cells, int line) {
 
 bool GapRow::is_bound() const { return notes.find("UPPER BOUND") != std::string::npos; }
 
-std::vector<GapRow> read_gap_rows(const std::filesystem::path& file) {
-  const auto name = file.string();
-  const auto lines = core::parse_csv(contents(file), name);
+std::vector<GapRow> read_gap_rows(const std::filesystem::path& file) { return parse_gap_rows(contents(file), file.string()); }
+
+std::vector<GapRow> parse_gap_rows(std::string_view text, const std::string& name) {
+  const auto lines = core::parse_csv(text, name);
   if (lines.empty()) throw core::InputError(fmt::format("{}: found no line, expected a table with a header", name));
   std::map<std::string, std::size_t> columns;
   for (std::size_t i = 0; i < lines.front().cells.size(); ++i) columns.emplace(lines.front().cells[i], i);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fitting {
@@ -19,6 +20,8 @@ struct GapRow {
 
 // Throws InputError for a file that does not read, lacks a column or has a cell that is no number.
 std::vector<GapRow> read_gap_rows(const std::filesystem::path& file);
+// The same of a text; `name` is for messages.
+std::vector<GapRow> parse_gap_rows(std::string_view text, const std::string& name);
 
 // A row's gap in the units that it allows.
 struct MeasuredGap {
