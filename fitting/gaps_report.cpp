@@ -62,7 +62,8 @@ std::vector<Line> law_lines(const GapReport& report) {
 }
 
 std::vector<Line> row_lines(const GapReport& report) {
-  std::vector<Line> lines{{"row", "by", "unit", "measured", "predicted", "range", "ratio", "inside", "nats", "measured nats", "Kumar %", "Sun %", "Chen %", "eff_N 0.64 %", "floor"}};
+  std::vector<Line> lines{{"row", "by", "unit", "measured", "predicted", "range", "ratio", "inside", "nats", "measured nats",
+                           "Kumar %", "Sun %", "Chen %", "eff_N 0.64 %", "floor"}};
   for (const auto& c : report.compared) {
     const auto laws = c.predicted.laws.value_or(LawsSideBySide{});
     lines.push_back({c.row.id, c.predicted.by, c.unit, (c.bound ? "<= " : "") + fmt::format("{:.3g}", c.measured), two(c.range.value), range(c.range),
@@ -117,7 +118,9 @@ std::string gaps_table(const GapReport& report) { return whole(report, Style::ta
 std::string gaps_markdown(const GapReport& report) { return whole(report, Style::markdown); }
 
 std::string gaps_csv(const GapReport& report) {
-  std::string out = "id,line,group,by,base,unit,measured,bound,predicted,low,high,ratio,inside,predicted_nats,measured_nats,kumar_percent,sun_percent,chen_percent,eff64_percent,floor,why_not\n";
+  std::string out =
+      "id,line,group,by,base,unit,measured,bound,predicted,low,high,ratio,inside,predicted_nats,measured_nats,"
+      "kumar_percent,sun_percent,chen_percent,eff64_percent,floor,why_not\n";
   const auto number = [](const std::optional<double>& v) { return v ? fmt::format("{:.6g}", *v) : std::string(); };
   for (const auto& c : report.compared) {
     const auto laws = c.predicted.laws.value_or(LawsSideBySide{});

@@ -17,16 +17,6 @@ struct Table {
   std::vector<PostTraining> choices;
 };
 
-GapRange gap_in(const core::Document& entry) {
-  GapRange gap;
-  if (const auto* value = entry.find("value")) gap.value = value->as_real();
-  gap.low = entry.at("low").as_real();
-  gap.high = entry.at("high").as_real();
-  const double middle = gap.value.value_or(gap.low);
-  if (gap.low > middle || middle > gap.high) entry.complain("low <= value <= high");
-  return gap;
-}
-
 PostTraining choice_in(const core::Document& entry, const std::string& name) {
   PostTraining out;
   out.name = name;
@@ -37,10 +27,10 @@ PostTraining choice_in(const core::Document& entry, const std::string& name) {
   if (const auto* task = entry.find("task")) out.task = task->as_text();
   if (const auto* flat = entry.find("flat")) {
     out.by_law = true;
-    out.gap = gap_in(*flat);
+    out.gap = gap_range_in(*flat);
     flat->reject_unknown({"value", "low", "high"});
   } else {
-    out.gap = gap_in(entry);
+    out.gap = gap_range_in(entry);
   }
   if (const auto* flag = entry.find("flag")) out.flag = flag->as_text();
   out.source = entry.at("source").as_text();

@@ -19,22 +19,12 @@ Ranged factor_in(const core::Document& entry) {
   return f;
 }
 
-GapRange gap_in(const core::Document& entry) {
-  GapRange gap;
-  if (const auto* value = entry.find("value")) gap.value = value->as_real();
-  gap.low = entry.at("low").as_real();
-  gap.high = entry.at("high").as_real();
-  const double middle = gap.value.value_or(gap.low);
-  if (gap.low > middle || middle > gap.high) entry.complain("low <= value <= high");
-  entry.reject_unknown({"value", "low", "high"});
-  return gap;
-}
-
 RecipeEffect effect_in(const core::Document& entry, const std::string& name) {
   RecipeEffect out;
   out.name = name;
   if (const auto* gap = entry.find("gap_percent")) {
-    out.gap_percent = gap_in(*gap);
+    out.gap_percent = gap_range_in(*gap);
+    gap->reject_unknown({"value", "low", "high"});
   } else {
     out.parameters = factor_in(entry.at("effective_parameters"));
     out.tokens = factor_in(entry.at("effective_tokens"));
@@ -86,6 +76,16 @@ RecipeEffect combined(const RecipeEffect& a, const RecipeEffect& b) {
   out.flag = a.flag.empty() || b.flag.empty() ? a.flag + b.flag : a.flag + "; " + b.flag;
   out.source = a.source + "; " + b.source;
   return out;
+}
+
+GapRange gap_range_in(const core::Document& entry) {
+  GapRange gap;
+  if (const auto* value = entry.find("value")) gap.value = value->as_real();
+  gap.low = entry.at("low").as_real();
+  gap.high = entry.at("high").as_real();
+  const double middle = gap.value.value_or(gap.low);
+  if (gap.low > middle || middle > gap.high) entry.complain("low <= value <= high");
+  return gap;
 }
 
 double effective_parameters(double gap, double N, double A, double alpha) {

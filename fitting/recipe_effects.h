@@ -4,6 +4,10 @@
 #include <string>
 #include <vector>
 
+namespace core {
+class Document;
+}
+
 namespace fitting {
 
 // A number with the ends that measured rows span: not a confidence interval.
@@ -17,6 +21,8 @@ struct GapRange {
   std::optional<double> value;
   double low = 0.0, high = 0.0;
 };
+// From members low, high and, where there is one, value. Throws InputError where they are not in order.
+GapRange gap_range_in(const core::Document& entry);
 
 // What training with a recipe's bits costs: L_recipe(N, D) = L(N eff_N, D eff_D) on any base law, or `gap_percent` where its
 // sources allow no more. data/precision.json for recipes of data/recipes, data/precision_methods.json for methods of papers.

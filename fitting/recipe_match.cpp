@@ -188,7 +188,9 @@ RecipeMatch match_training(const RecipeText& recipe) {
   }
   auto out = match_forward(recipe, *format);
   const bool mixed = recipe.of_weights()->bits != recipe.of_activations()->bits;
-  if (mixed && out.by != By::nothing && out.by != By::kumar) out.note += std::string(out.note.empty() ? "" : "; ") + "weights and activations differ: taken as the coarser of the two";
+  if (mixed && out.by != By::nothing && out.by != By::kumar) {
+    out.note += std::string(out.note.empty() ? "" : "; ") + "weights and activations differ: taken as the coarser of the two";
+  }
   return out;
 }
 

@@ -179,7 +179,8 @@ void read_methods(const std::string& text, RecipeText& recipe) {
   recipe.early_4bit = words.has_any({"luq", "lss", "jetfire", "halo"});
   recipe.all_linears = words.has_any({"all linears", "all linear layers", "every linear layer", "every linear"});
   read_late_switch(text, recipe);
-  if (!recipe.late_percent) recipe.forward_only = words.has_any({"forward only", "backward bf16", "bf16 backward", "backward 16 bit", "backward in 16 bits"}) || (recipe.gradients && recipe.gradients->is_high());
+  const bool backward_high = words.has_any({"backward bf16", "bf16 backward", "backward 16 bit", "backward in 16 bits"});
+  recipe.forward_only = !recipe.late_percent && (words.has("forward only") || backward_high || (recipe.gradients && recipe.gradients->is_high()));
   recipe.backward_only = words.has_any({"forward bf16", "forward 16 bit", "backward only", "forward in 16 bits"});
   recipe.low_moments = moments_are_low(text);
 }
