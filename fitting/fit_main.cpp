@@ -173,7 +173,7 @@ void add_options(CLI::App& app, Options& o) {
 
 int fit_main(int argc, char** argv) {
   Options o;
-  CLI::App app("Fits scaling laws to runs. Also: fit evaluate LAW --N 70e9 --D 1.4e12, fit optimum LAW --flops 5.76e23", "fit");
+  CLI::App app("Fits scaling laws to runs. Also: fit evaluate LAW --N 70e9 --D 1.4e12, fit optimum LAW --flops 5.76e23, fit gaps (what few bits cost)", "fit");
   app.set_version_flag("--version", std::string(simulator::version()));
   add_options(app, o);
   if (const auto status = simulator::parse<CLI::ExtrasError, CLI::ParseError>(app, argc, argv)) return *status;

@@ -58,6 +58,7 @@ void compared_json(core::JsonWriter& json, const ComparedGap& c) {
   if (c.unit == "%" && c.predicted.nats) range_json(json, "predicted_nats", *c.predicted.nats);
   if (c.predicted.laws) laws_json(json, *c.predicted.laws);
   if (c.predicted.floor) json.key("floor").begin_object().member("grade", name_of(c.predicted.floor->grade)).member("why", c.predicted.floor->why).end_object();
+  if (!c.predicted.flag.empty()) json.member("flag", c.predicted.flag);
   json.member("source", c.row.source).end_object();
 }
 

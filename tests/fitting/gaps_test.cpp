@@ -47,7 +47,7 @@ TEST(Gaps, PredictWeightsAfterTraining) {
   EXPECT_EQ(group.inside, group.values);
 }
 
-// Medians and rms factors of the eight rows of 4-bit training that precision.md compares laws on: Kumar 1.19 and 1.8, Sun 0.57 and 3.6,
+// Medians and rms factors of laws on eight rows of 4-bit training, computed elsewhere: Kumar 1.19 and 1.8, Sun 0.57 and 3.6,
 // Chen 0.54 and 1.9, 0.64 of the parameters 0.89 and 1.7 (the medians of its table's printed digits).
 TEST(Gaps, CompareLawsOnTheSameRows) {
   const std::vector<std::string> ids = {"fp4-wang-1.3b", "fp4-wang-7b", "fp4-quartet-430m", "fp4-quartet-7b", "q2-nanochat-nvidia", "fp4-nvfp4-8b", "fp4-mxfp4-8b", "fp4-nvfp4-12b"};
