@@ -142,6 +142,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--drop-highest", o.runs.drop_highest, "leave out so many runs of the highest loss")->check(CLI::NonNegativeNumber);
   app.add_option("--N", o.N, "parameters of runs whose files do not say it");
   app.add_option("--batch-tokens", o.batch_tokens, "tokens of a step of runs whose files do not say it");
+  app.add_flag("--along", o.runs.reading.along, "points along each run instead of its end");
   app.add_flag("--keep-diverged", o.runs.reading.keep_diverged, "fit diverged runs too");
   app.add_flag("--keep-unfinished", o.runs.reading.keep_unfinished, "fit unfinished runs too");
   app.add_flag("--keep-duplicates", o.runs.reading.keep_duplicates, "fit runs that stand twice too");

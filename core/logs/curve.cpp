@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t block_of_lowest = 10;
 constexpr std::size_t longest_tail = std::size_t{1} << 18;
+constexpr std::size_t most_stretches = 512;
 constexpr double above_lowest = 1.1;  // ends at so many times its lowest loss, and
 constexpr double gain_lost = 0.25;    // having lost this part of its fall
 constexpr double half_of_peak = 0.5;
@@ -30,6 +31,8 @@ void Curve::add(double step, double loss) {
     const bool again = step == last_step_;
     while (!tail_.empty() && tail_.back().step >= step) tail_.pop_back(), --points_;
     if (!again) ++went_back_;
+    while (!stretches_.empty() && stretches_.back().steps >= step * static_cast<double>(stretches_.back().points))
+      stretches_.pop_back();
   } else if (points_ > 0) {
     interval_ = step - last_step_;
   }
@@ -42,12 +45,39 @@ void Curve::add(double step, double loss) {
     ++not_finite_;
     return;
   }
+  add_to_stretches(step, loss);
   if (!first_) first_ = loss;
   block_sum_ += loss, ++block_points_;
   if (block_points_ < block_of_lowest) return;
   const double mean = block_sum_ / static_cast<double>(block_points_);
   lowest_ = std::min(lowest_.value_or(mean), mean);
   block_sum_ = 0.0, block_points_ = 0;
+}
+
+// Where they are too many, neighbours become one.
+void Curve::add_to_stretches(double step, double loss) {
+  if (stretches_.empty() || stretches_.back().points >= points_a_stretch_) {
+    if (stretches_.size() >= most_stretches) {
+      for (std::size_t i = 0; i < most_stretches / 2; ++i) {
+        const auto &a = stretches_[2 * i], &b = stretches_[2 * i + 1];
+        stretches_[i] = {a.steps + b.steps, a.losses + b.losses, a.points + b.points};
+      }
+      stretches_.resize(most_stretches / 2);
+      points_a_stretch_ *= 2;
+    }
+    stretches_.emplace_back();
+  }
+  auto& last = stretches_.back();
+  last.steps += step, last.losses += loss, ++last.points;
+}
+
+std::vector<std::pair<double, double>> Curve::along() const {
+  std::vector<std::pair<double, double>> means;
+  for (const auto& stretch : stretches_) {
+    const auto points = static_cast<double>(stretch.points);
+    means.emplace_back(stretch.steps / points, stretch.losses / points);
+  }
+  return means;
 }
 
 void Curve::add_learning_rate(double rate) {

@@ -4,6 +4,8 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace core {
 
@@ -11,8 +13,8 @@ namespace core {
 // vary.
 enum class LossKind { training, evaluation };
 
-// The losses of one run along its steps. Only what its end and its health need is kept: the last 1
-// % of the points, the lowest mean of ten.
+// The losses of one run along its steps. Only what its end, its health and its shape need is kept:
+// the last 1 % of the points, the lowest mean of ten, means of at most 512 stretches.
 class Curve {
  public:
   // A loss that is not finite counts as a point of a run that may have diverged. A step before the
@@ -33,6 +35,10 @@ class Curve {
   // these are ten at least, but no more than a tenth of all; of evaluations one. NaN where none is
   // finite.
   double final_loss(LossKind kind) const;
+  // The run from start to end as (step, loss): means of 128 to 512 stretches of as many points each,
+  // of all points where they are fewer. Losses that are not finite are left out.
+  std::vector<std::pair<double, double>> along() const;
+
   // "diverged: ..." or "". A run has diverged whose last loss is not finite, or whose
   // final loss is 10 % above its lowest (mean of ten points) having lost a quarter of what it had
   // gained.
@@ -45,7 +51,12 @@ class Curve {
   struct Point {
     double step, loss;
   };
+  struct Stretch {
+    double steps = 0.0, losses = 0.0;  // sums
+    std::size_t points = 0;
+  };
   std::size_t window() const;
+  void add_to_stretches(double step, double loss);
 
   std::deque<Point> tail_;
   std::size_t points_ = 0, not_finite_ = 0, went_back_ = 0;
@@ -54,6 +65,8 @@ class Curve {
   std::optional<double> first_, lowest_;
   double block_sum_ = 0.0;
   std::size_t block_points_ = 0;
+  std::vector<Stretch> stretches_;
+  std::size_t points_a_stretch_ = 1;
   double peak_rate_ = 0.0, rate_before_ = 0.0, rate_ = 0.0;
 };
 

@@ -27,6 +27,10 @@ struct ObservationOptions {
   // Rows to keep, by their cells: "hparams=base", "variant=" (blank), "split!=train", "C>1e20",
   // with = != < <= > >=; a row must meet all. Rows left out by them are counted in the notes.
   std::vector<std::string> where;
+  // Points along runs instead of their ends: rows are means of stretches of steps, those of the first
+  // hundredth left out (the loss there is that of warming up). Runs that diverged or did not finish
+  // count.
+  bool along = false;
   bool keep_diverged = false;
   bool keep_unfinished = false;
   bool keep_duplicates = false;

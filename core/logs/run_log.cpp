@@ -57,7 +57,7 @@ void add_notes(const LogRun& run,
   if (!options.where.empty())
     table.notes.push_back(fmt::format("{}: --where does not apply to a log", table.file));
   if (!losses.curve.empty())
-    table.notes.push_back(end_of_curve_note(table.file, losses.words, losses.kind));
+    table.notes.push_back(loss_note(options, table.file, losses.words, losses.kind));
   table.loss = losses.kind == LossKind::training ? "loss" : "validation loss";
   if (run.N) table.notes.push_back(fmt::format("{}: N <- {}", table.file, run.N_words));
   if (!run.tokens && run.samples && run.seq_len)

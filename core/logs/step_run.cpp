@@ -21,10 +21,39 @@ std::string problem_of(const StepRun& run, const ObservationOptions& options) {
   return {};
 }
 
+constexpr double warm_up = 0.01;  // of a run, whose losses are no points of it
+
+// A row for each stretch of steps. Counts that grow with the steps (tokens, FLOPs, epochs) are known at the
+// end, and in proportion before.
+void add_points(const StepRun& run, RunTable& table) {
+  if (run.curve.empty()) {
+    table.runs.push_back({run.row, run.name, std::vector<double>(table.variables.size(), std::nan("")), "no step has a loss"});
+    return;
+  }
+  const double end = run.curve.last_step();
+  std::size_t left_out = 0;
+  for (const auto& [step, loss] : run.curve.along()) {
+    if (step < warm_up * end || step <= 0.0) {
+      ++left_out;
+      continue;
+    }
+    const auto where = fmt::format(" step {:.0f}", step);
+    RunTable::Run row{run.row + where, run.name.empty() ? "" : run.name + where, {loss, step}, {}};
+    for (std::size_t v = 0; v < run.values.size(); ++v) {
+      const auto& variable = table.variables[v + 2];
+      const bool grows = variable == "D" || variable == "C" || variable == "epochs";
+      row.values.push_back(grows ? run.values[v] * step / end : run.values[v]);
+    }
+    table.runs.push_back(std::move(row));
+  }
+  if (left_out > 0) table.notes.push_back(fmt::format("{}: its first hundredth of steps is left out", run.row));
+}
+
 }  // namespace
 
 void add_step_run(const StepRun& run, const ObservationOptions& options, RunTable& table) {
   CORE_ASSERT(run.values.size() + 2 == table.variables.size());
+  if (options.along) return add_points(run, table);
   RunTable::Run row{run.row,
                     run.name,
                     {run.curve.final_loss(run.kind), run.curve.last_step()},
@@ -45,7 +74,8 @@ void add_step_run(const StepRun& run, const ObservationOptions& options, RunTabl
   }
 }
 
-std::string end_of_curve_note(const std::string& file, const std::string& loss, LossKind kind) {
+std::string loss_note(const ObservationOptions& options, const std::string& file, const std::string& loss, LossKind kind) {
+  if (options.along) return fmt::format("{}: L <- {}, means of stretches of steps along each run", file, loss);
   return fmt::format(
       "{}: L <- {}, {}",
       file,

@@ -22,7 +22,7 @@ struct StepRun {
 // Adds a run to a table whose variables begin with L and step: its end, or why there is none.
 void add_step_run(const StepRun& run, const ObservationOptions& options, RunTable& table);
 
-// What the loss at a run's end is, for the notes.
-std::string end_of_curve_note(const std::string& file, const std::string& loss, LossKind kind);
+// What the loss of a row is, for the notes.
+std::string loss_note(const ObservationOptions& options, const std::string& file, const std::string& loss, LossKind kind);
 
 }  // namespace core

@@ -40,7 +40,7 @@ class StepTable {
     table_.loss = table.header()[loss_.column];
     table_.notes = map.notes;
     table_.notes.push_back(
-        end_of_curve_note(table_.file, printable(table.header()[loss_.column]), loss_kind(loss_)));
+        loss_note(options_, table_.file, printable(table.header()[loss_.column]), loss_kind(loss_)));
     table_.variables = {"L", "step"};
     for (const auto& source : map.sources) {
       if (source.variable == "L" || source.variable == "step" || source.variable == "run") continue;

@@ -107,7 +107,7 @@ class WideTable {
     if (loss != nullptr) {
       table_.loss = metrics_[loss->column];
       table_.notes.push_back(
-          end_of_curve_note(table_.file, printable(metrics_[loss->column]), loss_kind(*loss)));
+          loss_note(options_, table_.file, printable(metrics_[loss->column]), loss_kind(*loss)));
       return;
     }
     const bool scores = std::any_of(metrics_.begin(), metrics_.end(), is_score);

@@ -104,6 +104,25 @@ TEST(FitProgram, RefusesWithOneLine) {
   expect_refused("fit chinchilla " + empty.string(), {"empty.csv", "empty"});
 }
 
+// Every sample of a run is fitted along its steps, or refused with one line.
+TEST(FitProgram, ReadsSamplesOfRunsAlongTheirSteps) {
+  const std::filesystem::path inputs = std::string(FORETRAIN_SOURCE_DIR) + "/../shared/inputs";
+  if (!std::filesystem::exists(inputs)) GTEST_SKIP() << inputs << " is absent: samples of runs are not read";
+  int fitted = 0;
+  for (const auto* folder : {"wandb_csv", "tensorboard_csv", "logs_megatron", "logs_nanotron", "logs_nemo", "logs_torchtitan", "logs_other"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(inputs / folder)) {
+      if (entry.path().extension() == ".md") continue;
+      const auto answer = run_program("fit loss-curve " + entry.path().string() + " --along --batch-tokens 4M --starts 50 --quiet");
+      fitted += answer.status == 0 ? 1 : 0;
+      if (answer.status == 0) continue;
+      EXPECT_EQ(answer.status, 2) << entry.path();
+      EXPECT_EQ(lines_of(answer.err), 1) << entry.path() << answer.err;
+      EXPECT_EQ(answer.out, "") << entry.path();
+    }
+  }
+  EXPECT_GE(fitted, 7);
+}
+
 TEST(FitProgram, ListsLawsAndConstants) {
   EXPECT_NE(run_program("fit --list").out.find("chinchilla"), std::string::npos);
   EXPECT_NE(run_program("fit --list constants").out.find("chinchilla-epoch"), std::string::npos);
