@@ -15,6 +15,7 @@
 #include "fitting/choose.h"
 #include "fitting/fit_report.h"
 #include "fitting/listing.h"
+#include "fitting/plot.h"
 #include "fitting/runs.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
@@ -24,7 +25,8 @@ namespace {
 
 struct Options {
   std::string law, formula, from, format = "table", output, save, list, resample = "cases", bootstrap_from = "best";
-  std::vector<std::string> files, columns, fix, tie, free, compare;
+  std::string plot_kind = "loss";
+  std::vector<std::string> files, columns, fix, tie, free, compare, plots;
   std::string N, batch_tokens;
   fitting::RunOptions runs;
   fitting::FitOptions fit;
@@ -99,8 +101,18 @@ void save(const fitting::FitAnswer& answer, const Options& o) {
   if (!file.flush()) throw core::InputError(fmt::format("{}: cannot be written", o.save));
 }
 
+void plot(const fitting::FitAnswer& answer, const fitting::Runs& runs, const Options& o) {
+  std::vector<std::string> names;
+  for (const auto& file : o.files) names.push_back(std::filesystem::path(file).filename().string());
+  const fitting::LawPicture picture{answer.fit.law, runs.rows, runs.held_out, fmt::format("{} rows of {}", runs.rows.size(), fmt::join(names, ", ")),
+                                    o.fit.confidence};
+  const auto figure = fitting::law_figure(picture, fitting::plot_kind(o.plot_kind, "--plot-kind"), "--plot-kind");
+  for (const auto& file : fitting::plot_files(o.plots, "--plot")) fitting::draw(figure, file, "--plot");
+}
+
 int run(Options& o) {
   const auto begin = std::chrono::steady_clock::now();
+  fitting::plot_files(o.plots, "--plot");  // before the fit
   if (!o.N.empty()) o.runs.reading.N = number_of(o.N, "--N");
   if (!o.batch_tokens.empty()) o.runs.reading.tokens_per_step = number_of(o.batch_tokens, "--batch-tokens");
   o.runs.reading.columns = pairs_of(o.columns, "--columns");
@@ -130,6 +142,7 @@ int run(Options& o) {
   if (o.format != "table" && o.format != "json") simulator::warn("fit", answer.fit.warnings, o.quiet);
   simulator::deliver(written(o, answer), o.output);
   if (!o.save.empty()) save(answer, o);
+  if (!o.plots.empty()) plot(answer, runs, o);
   return answer.fit.converged ? 0 : 1;
 }
 
@@ -161,6 +174,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--starts", o.fit.starts, "at most, of the law's grid")->check(CLI::Range(1, 100000000))->capture_default_str();
   app.add_option("--profile", o.fit.profile, "parameters to profile: the objective along each, the rest fitted again")->delimiter(',');
   app.add_option("--save", o.save, "file for the law, as `fit evaluate` and `plan budget --law` read it");
+  app.add_option("--plot", o.plots, "pictures: files .png, .svg, .pdf, or .gp for gnuplot's script with its data")->allow_extra_args(false);
+  app.add_option("--plot-kind", o.plot_kind, "loss (against compute), isoflop (against size), contour (over compute and size) or residuals")
+      ->check(CLI::IsMember({"loss", "isoflop", "contour", "residuals"}))->capture_default_str();
   app.add_option("--format", o.format, "table, json, csv or markdown")->check(CLI::IsMember({"table", "json", "csv", "markdown"}))->capture_default_str();
   app.add_option("--output", o.output, "file for the result");
   app.add_option("--threads", o.threads, "threads; default all cores")->check(CLI::Range(1, 1024));
@@ -185,6 +201,7 @@ int fit_main(int argc, char** argv) {
   }
   if (o.law.empty() && o.formula.empty()) throw core::InputError("LAW: missing, expected a name of `fit --list`, auto, or --formula");
   if (o.files.empty()) throw core::InputError("RUNS: missing, expected a table or log of runs");
+  if (app.count("--plot-kind") > 0 && o.plots.empty()) simulator::warn("fit", {"--plot-kind: has no effect without --plot"}, o.quiet);
   const oneapi::tbb::global_control threads(oneapi::tbb::global_control::max_allowed_parallelism,
                                             o.threads > 0 ? static_cast<std::size_t>(o.threads) : static_cast<std::size_t>(oneapi::tbb::this_task_arena::max_concurrency()));
   return run(o);
