@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "fitting/fitted_law.h"
 #include "fitting/law.h"
 
@@ -18,6 +20,10 @@ std::string listing(const std::string& kind) {
   }
   for (const auto* law : laws::all()) {
     out += fmt::format("{:<18} {} ({})\n{:<18} {} = {}\n", law->name, law->title, law->source, "", law->output, law->formula);
+  }
+  // Of best sizes over compute, not of losses.
+  for (const auto& [name, source] : {std::pair{"chinchilla-envelope", "1 (section 3.1)"}, std::pair{"chinchilla-isoflop", "2 (section 3.2)"}}) {
+    out += fmt::format("{:<18} best size and tokens over compute (Hoffmann et al. 2022, arXiv 2203.15556, approach {})\n{:<18} N = k C^a, D = l C^b\n", name, source, "");
   }
   return out;
 }

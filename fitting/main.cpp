@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/io/document.h"
+#include "fitting/best_sizes_main.h"
 #include "fitting/evaluate_main.h"
 #include "fitting/fit_main.h"
 #include "fitting/gaps_main.h"
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
     if (first == "evaluate") return evaluate_main(argc - 1, argv + 1);
     if (first == "optimum") return optimum_main(argc - 1, argv + 1);
     if (first == "gaps") return gaps_main(argc - 1, argv + 1);
+    if (asks_for_best_sizes(argc, argv)) return best_sizes_main(argc, argv);
     return fit_main(argc, argv);
   });
 }
