@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/io/document.h"
+#include "fitting/fit_estimates.h"
 #include "fitting/fit_warnings.h"
 #include "fitting/reduced.h"
 
@@ -81,7 +82,7 @@ class Fitting {
     if (options_.bootstrap > 0) resample(solver);
     for (const auto& name : options_.profile) profile(solver, name);
     set_ranges(solver);
-    estimates();
+    fill_estimates(report_, options_);
     for (auto& warning : warnings_of(report_, solver)) report_.warnings.push_back(std::move(warning));
     report_.law.warnings = report_.warnings;
     return std::move(report_);
@@ -222,33 +223,6 @@ class Fitting {
     };
     for (std::size_t c = 0; c < solver.rows().columns.size(); ++c) add(report_.law.law.variables[c].name, solver.rows().columns[c]);
     add("C", flops_of(report_.law.law, solver.rows()));
-  }
-
-  void estimates() {
-    const auto& law = report_.law.law;
-    const auto interval = [&](auto value_of) -> std::optional<Interval> {
-      if (report_.law.draws.empty()) return std::nullopt;
-      std::vector<double> values;
-      for (const auto& draw : report_.law.draws) values.push_back(value_of(draw));
-      return percentile_interval(std::move(values), options_.confidence);
-    };
-    for (std::size_t j = 0; j < law.parameters.size(); ++j) {
-      const auto& name = law.parameters[j].name;
-      const bool fixed = options_.fixed.count(name) != 0;
-      Estimate estimate{name, report_.law.parameters[j], std::nullopt, fixed};
-      if (!fixed) estimate.interval = interval([&](const auto& draw) { return draw[j]; });
-      report_.parameters.push_back(std::move(estimate));
-    }
-    // Hoffmann et al. 2022, Eq. 4: N* = G (C / 6)^a, D* = (C / 6)^b / G.
-    if (law.formula != law_of("chinchilla").formula) return;
-    const double C = report_.law.range.at("C").high;
-    const auto exponent = [](const auto& p) { return p[4] / (p[3] + p[4]); };
-    const auto ratio = [C](const auto& p) {
-      const double a = p[4] / (p[3] + p[4]), G = std::pow(p[3] * p[0] / (p[4] * p[1]), 1.0 / (p[3] + p[4]));
-      return std::pow(C / 6.0, 1.0 - 2.0 * a) / (G * G);
-    };
-    report_.derived.push_back({"a", exponent(report_.law.parameters), interval(exponent), false});
-    report_.derived.push_back({"tokens_per_parameter", ratio(report_.law.parameters), interval(ratio), false});
   }
 
   const FitOptions& options_;

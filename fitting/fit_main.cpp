@@ -16,6 +16,7 @@
 #include "fitting/fit_report.h"
 #include "fitting/listing.h"
 #include "fitting/plot.h"
+#include "fitting/projection_fit.h"
 #include "fitting/runs.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct Options {
   std::string law, formula, from, format = "table", output, save, list, resample = "cases", bootstrap_from = "best";
-  std::string plot_kind = "loss";
+  std::string plot_kind = "loss", method = "huber";
   std::vector<std::string> files, columns, fix, tie, free, compare, plots;
   std::string N, batch_tokens;
   fitting::RunOptions runs;
@@ -134,15 +135,15 @@ int run(Options& o) {
   if (!o.from.empty()) o.fit.compare.emplace_back(o.from, constants_of(law, o.from, "--from"));
   auto runs = fitting::read_runs(law, files, o.runs);
   o.fit.held_out = runs.held_out;
-  answer.fit = fitting::fit(law, runs.rows, o.fit);
+  answer.fit = o.method == "vp" ? fitting::fit_by_projection(law, runs.rows, o.fit) : fitting::fit(law, runs.rows, o.fit);
   answer.options = o.fit;
   answer.observations = std::move(runs.observations);
   answer.version = simulator::version();
   if (!o.reproducible) answer.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (o.format != "table" && o.format != "json") simulator::warn("fit", answer.fit.warnings, o.quiet);
+  if (!o.plots.empty()) plot(answer, runs, o);
   simulator::deliver(written(o, answer), o.output);
   if (!o.save.empty()) save(answer, o);
-  if (!o.plots.empty()) plot(answer, runs, o);
   return answer.fit.converged ? 0 : 1;
 }
 
@@ -170,6 +171,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--seed", o.fit.seed, "of the resamples")->capture_default_str();
   app.add_option("--confidence", o.fit.confidence, "share of resamples in an interval")->check(CLI::Range(0.01, 0.999))->capture_default_str();
   app.add_option("--huber", o.fit.huber, "residual (of logarithms) from which a row pulls no harder; default the law's, mostly 0.001")->check(CLI::PositiveNumber);
+  app.add_option("--method", o.method, "huber, or vp: least squares of chinchilla by variable projection")->check(CLI::IsMember({"huber", "vp"}))->capture_default_str();
   app.add_option("--compare", o.compare, "constants of `fit --list constants`, or saved laws: the objective at them too")->delimiter(',');
   app.add_option("--starts", o.fit.starts, "at most, of the law's grid")->check(CLI::Range(1, 100000000))->capture_default_str();
   app.add_option("--profile", o.fit.profile, "parameters to profile: the objective along each, the rest fitted again")->delimiter(',');
@@ -202,6 +204,11 @@ int fit_main(int argc, char** argv) {
   if (o.law.empty() && o.formula.empty()) throw core::InputError("LAW: missing, expected a name of `fit --list`, auto, or --formula");
   if (o.files.empty()) throw core::InputError("RUNS: missing, expected a table or log of runs");
   if (app.count("--plot-kind") > 0 && o.plots.empty()) simulator::warn("fit", {"--plot-kind: has no effect without --plot"}, o.quiet);
+  if (o.method == "vp") {
+    for (const auto* flag : {"--starts", "--bootstrap-starts"}) {
+      if (app.count(flag) > 0) simulator::warn("fit", {fmt::format("{}: has no effect with --method vp", flag)}, o.quiet);
+    }
+  }
   const oneapi::tbb::global_control threads(oneapi::tbb::global_control::max_allowed_parallelism,
                                             o.threads > 0 ? static_cast<std::size_t>(o.threads) : static_cast<std::size_t>(oneapi::tbb::this_task_arena::max_concurrency()));
   return run(o);

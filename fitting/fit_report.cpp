@@ -62,8 +62,9 @@ std::string meaning(const std::string& name) {
 
 }  // namespace
 
-std::string objective_kind(double huber) {
-  return fmt::format("sum of Huber losses (threshold {:g}) of ln(measured / law)", huber);
+std::string objective_kind(const FitReport& fit) {
+  if (fit.projected) return "sum of squares of measured - law";
+  return fmt::format("sum of Huber losses (threshold {:g}) of ln(measured / law)", fit.huber);
 }
 
 std::string fit_json(const FitAnswer& answer) {
@@ -73,7 +74,7 @@ std::string fit_json(const FitAnswer& answer) {
   json.member("source", fit.law.law.source);
   estimates_json(json.key("parameters"), fit.parameters);
   if (!fit.derived.empty()) estimates_json(json.key("derived"), fit.derived);
-  json.member("objective", fit.objective).member("objective_kind", objective_kind(fit.huber));
+  json.member("objective", fit.objective).member("objective_kind", objective_kind(fit));
   if (!fit.compared.empty()) {
     json.key("objective_of").begin_object();
     for (const auto& [name, objective] : fit.compared) json.member(name, objective);
@@ -95,7 +96,7 @@ std::string fit_json(const FitAnswer& answer) {
     json.null();
   }
   json.member("converged", fit.converged).member("starts", fit.starts).member("starts_at_best", fit.starts_at_best);
-  json.member("solver", fit.batched ? "batched Newton" : "Ceres, then Newton");
+  json.member("solver", fit.projected ? "variable projection" : fit.batched ? "batched Newton" : "Ceres, then Newton");
   minima_json(json.key("minima"), fit);
   if (fit.draws > 0) {
     json.member("seed", static_cast<std::int64_t>(answer.options.seed));
@@ -128,7 +129,7 @@ std::string fit_table(const FitAnswer& answer) {
   for (const auto& e : fit.derived) {
     out += fmt::format("  {} = {}   {}\n", meaning(e.name), number(e.value), interval_text(e, answer.options.confidence));
   }
-  out += fmt::format("\n  objective {:.10g}, {}\n", fit.objective, objective_kind(fit.huber));
+  out += fmt::format("\n  objective {:.10g}, {}\n", fit.objective, objective_kind(fit));
   for (const auto& [name, objective] : fit.compared) out += fmt::format("  {:.10g} at the constants {}\n", objective, name);
   out += fmt::format("  {} rows, R2 {:.4f} (of logarithms), {} of {} starts reached the minimum{}\n", fit.rows, fit.r2_log, fit.starts_at_best,
                      fit.starts, fit.converged ? "" : ", not converged");
@@ -173,7 +174,7 @@ std::string fit_markdown(const FitAnswer& answer) {
     for (const auto& e : *list) out += fmt::format("| {} | {} | {} |\n", e.name, number(e.value), interval_text(e, answer.options.confidence));
   }
   out += fmt::format("\n{} rows, {} left out; objective {:.10g} ({}); R2 {:.4f}", fit.rows, answer.observations.dropped.size(), fit.objective,
-                     objective_kind(fit.huber), fit.r2_log);
+                     objective_kind(fit), fit.r2_log);
   if (fit.held_out) out += fmt::format("; held out ({}): median error {:.2f} %", fit.held_out->which, 100.0 * fit.held_out->median_abs_error);
   out += ".\n";
   for (const auto& warning : fit.warnings) out += fmt::format("\n- {}", warning);

@@ -27,6 +27,6 @@ std::string fit_markdown(const FitAnswer& answer);
 std::string fit_csv(const FitAnswer& answer);  // parameters, a row each
 
 // What is made least, in words: "sum of Huber losses (threshold 0.001) of ln(measured / law)".
-std::string objective_kind(double huber);
+std::string objective_kind(const FitReport& fit);
 
 }  // namespace fitting

@@ -192,7 +192,7 @@ class Isoflop {
   void warn() {
     auto& warnings = fit_.sizes.warnings;
     if (options_.through == Through::parabola) warnings.push_back("a parabola in ln N finds the best size only where alpha = beta and sizes lie evenly about it: a holds where the grids move "
-                       "with the optimum, coefficients may be off by a factor (arXiv 2603.22339); `fit chinchilla` has no such bias");
+                       "with the optimum, coefficients may be off by a factor (arXiv 2603.22339); `fit chinchilla`, also with --method vp, has no such bias");
     std::vector<double> C, off;
     for (const auto k : used_) {
       const auto N = logs(runs_.N, fit_.curves[k].rows);

@@ -84,20 +84,10 @@ TEST(FitPlot, KeepsTheScriptWithItsData) {
 TEST(FitPlot, RefusesWhatItCannotDraw) {
   const auto line = "fit chinchilla " + budgets() + " --starts 20 --plot ", folder = own_folder().string();
   expect_refused(line + folder + "/a.jpg", {"--plot", "a.jpg", ".svg, .png, .pdf or .gp"});
+  expect_refused(line + folder + "/none/a.gp", {"--plot", "none/a.gp", "cannot be written"});
+  expect_refused(line + folder + "/a.svg", {"--plot", "no gnuplot here", "gnuplot-nox"}, "PATH=" + folder);
   expect_refused(line + folder + "/a.svg --plot-kind pie", {"--plot-kind", "pie", "contour"});
   expect_refused("fit chinchilla-isoflop " + budgets() + " --plot-kind loss --plot a.png", {"--plot-kind", "loss", "isoflop or optimum"});
-}
-
-TEST(FitPlot, SaysOnOneLineWhyNoPictureWasDrawn) {
-  const auto folder = own_folder().string();
-  const auto nowhere = run_program("fit chinchilla " + budgets() + " --starts 20 --plot " + folder + "/none/a.gp");
-  EXPECT_EQ(nowhere.status, 2);
-  EXPECT_NE(nowhere.err.find("none/a.gp: cannot be written"), std::string::npos) << nowhere.err;
-  EXPECT_EQ(lines_of(nowhere.err), 1);
-  const auto none = run_program("fit chinchilla " + budgets() + " --starts 20 --plot " + folder + "/a.svg", "PATH=" + folder);
-  EXPECT_EQ(none.status, 2);
-  EXPECT_NE(none.err.find("no gnuplot here"), std::string::npos) << none.err;
-  EXPECT_EQ(lines_of(none.err), 1);
 }
 
 void expect_keys_of_a_fit(const core::Document& report) {
@@ -146,6 +136,18 @@ TEST(FitBestSizes, RefusesBadInput) {
   expect_refused("fit chinchilla-isoflop " + table + " --wthin 0.1", {"--wthin", "did you mean --within?"});
   expect_refused("fit chinchilla-envelope " + table, {"one loss", "expected"});
   EXPECT_NE(run_program("fit chinchilla-isoflop --last 0.2 --format csv " + table).err.find("--last: has no effect"), std::string::npos);
+}
+
+TEST(FitByProjection, FindsTheConstants) {
+  const auto answer = run_program("fit chinchilla " + budgets() + " --method vp --bootstrap 20 --format json");
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  const auto report = core::Document::parse_json(answer.out, "stdout");
+  EXPECT_EQ(report.at("solver").as_text(), "variable projection");
+  EXPECT_NEAR(report.at("parameters").at("alpha").at("value").as_real(), 0.31, 1e-6);
+  EXPECT_NEAR(report.at("parameters").at("beta").at("value").as_real(), 0.31, 1e-6);
+  EXPECT_NEAR(report.at("derived").at("a").at("high").as_real(), 0.5, 1e-5);
+  expect_refused("fit chinchilla " + budgets() + " --method vp --fix E=1", {"--method vp", "--fix"});
+  expect_refused("fit general-q " + budgets() + " --method vp", {"--method vp", "general-q", "chinchilla"});
 }
 
 TEST(FitBestSizes, AreListed) { EXPECT_NE(run_program("fit --list").out.find("chinchilla-isoflop"), std::string::npos); }
