@@ -129,6 +129,33 @@ TEST(Plot, RefusesWhatALawDoesNotHave) {
   EXPECT_THROW(script(PlotKind::isoflop, chinchilla(constants), scattered), core::InputError);
 }
 
+// Variables that may be nought (a sparsity) stand on a linear axis.
+TEST(Plot, DrawsEachSetOfConstants) {
+  for (const auto& name : fitted_law_names()) {
+    const auto set = fitted_law(name);
+    const LawFunction function(set.law);
+    Rows runs;
+    runs.columns.resize(set.law.variables.size());
+    for (const double factor : {1.0, 2.0, 4.0}) {
+      std::vector<double> at;
+      for (const auto& variable : set.law.variables) {
+        const auto range = set.range.find(variable.name);
+        const double usual = variable.name == "S" ? 0.25 * (factor - 1.0) : variable.name == "D" || variable.name == "U" ? 2e10 * factor : variable.name == "N" ? 1e9 * factor : 4.0 * factor;
+        at.push_back(range != set.range.end() ? range->second.low * factor : variable.otherwise.value_or(usual));
+      }
+      const double value = function.value(set.parameters, at);
+      if (!(value > 0.0) || !std::isfinite(value)) continue;
+      for (std::size_t v = 0; v < at.size(); ++v) runs.columns[v].push_back(at[v]);
+      runs.measured.push_back(1.01 * value);
+    }
+    ASSERT_GT(runs.size(), 0U) << name;
+    EXPECT_NE(script(PlotKind::loss, set, runs).find("\nplot "), std::string::npos) << name;
+    EXPECT_NE(script(PlotKind::residuals, set, runs).find("median of |residual| 0.995 %"), std::string::npos) << name;  // ln 1.01
+    if (!has_plane(set.law)) continue;
+    EXPECT_NE(script(PlotKind::contour, set, runs).find("title 'runs'"), std::string::npos) << name;
+  }
+}
+
 TEST(Plot, HoldsTheTextOfOthersInQuotes) {
   Figure figure;
   figure.title({"it's a_file.csv"});
