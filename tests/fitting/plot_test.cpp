@@ -53,15 +53,19 @@ TEST(LawPlane, FindsTheBestSize) {
   EXPECT_FALSE(plane.compute_for(1e9, 1.7, 1e18, 1e25));
 }
 
-TEST(LawPlane, HoldsOtherVariablesAsTheRunsHaveThem) {
-  FittedLaw law;
-  law.law = law_of("data-constrained");
+std::string held(const std::string& law, const std::string& variable, const std::vector<double>& values) {
+  FittedLaw fitted;
+  fitted.law = law_of(law);
   Rows runs;
-  for (const auto& variable : law.law.variables) {
-    runs.columns.push_back(variable.name == "U" ? std::vector<double>{1e10, 2e10, 1e10} : std::vector<double>{1e9, 1e9, 2e9});
-  }
+  for (const auto& v : fitted.law.variables) runs.columns.push_back(v.name == variable ? values : std::vector<double>{1e9, 1e9, 2e9});
   runs.measured = {3.0, 3.0, 3.0};
-  EXPECT_NE(LawPlane(law, runs).held().find("U = 1e+10"), std::string::npos);
+  return LawPlane(fitted, runs).held();
+}
+
+TEST(LawPlane, HoldsOtherVariablesAsTheRunsMostlyHaveThem) {
+  EXPECT_NE(held("kumar", "P_w", {4.0, 16.0, 4.0}).find("P_w = 4,"), std::string::npos);
+  EXPECT_NE(held("kumar", "P_w", {4.0, 16.0, 8.0}).find("P_w = 8,"), std::string::npos);  // the middle one where all differ
+  EXPECT_NE(held("data-constrained", "U", {1e10, 2e10, 1e10}).find("U = 2e+10"), std::string::npos);  // no run repeats less
 }
 
 TEST(Plot, HasAPointForEachRun) {
