@@ -28,9 +28,13 @@ std::optional<int> parse(App& app, int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const Extras&) {
     std::vector<std::string> flags;
-    for (const auto* option : app.get_options()) {
-      for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-    }
+    const auto add_flags = [&flags](const auto& of) {
+      for (const auto* option : of.get_options()) {
+        for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+      }
+    };
+    add_flags(app);
+    for (const auto* subcommand : app.get_subcommands()) add_flags(*subcommand);
     throw core::InputError(unknown_argument(app.remaining(true), flags));
   } catch (const ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
