@@ -30,17 +30,8 @@ core::Cluster cluster_of(const Request& request) {
 }
 
 void check_recipe(const Setting& setting) {
-  const auto& gpu = setting.cluster.gpu;
-  const auto& architectures = setting.recipe.architectures;
-  if (!architectures.empty() && std::find(architectures.begin(), architectures.end(), gpu.arch) == architectures.end()) {
-    throw core::InputError(fmt::format("--recipe {}: {} is {}; expected {}, whose tensor cores apply its scales",
-                                       setting.recipe.name, gpu.name, gpu.arch, fmt::join(architectures, " or ")));
-  }
-  for (const auto& format : setting.recipe.rates()) {
-    if (!gpu.peak(format)) {
-      throw core::InputError(fmt::format("--recipe {}: {} has no {} tensor cores; expected a recipe in a format it has",
-                                         setting.recipe.name, gpu.name, format));
-    }
+  if (const auto reason = why_not_recipe(setting.recipe, setting.cluster.gpu)) {
+    throw core::InputError(fmt::format("--recipe {}: {}", setting.recipe.name, *reason));
   }
 }
 
@@ -78,6 +69,20 @@ void take_load_and_stalls(const Request& request, Setting& s) {
 }
 
 }  // namespace
+
+std::optional<std::string> why_not_recipe(const core::Recipe& recipe, const core::Gpu& gpu) {
+  const auto& architectures = recipe.architectures;
+  if (!architectures.empty() && std::find(architectures.begin(), architectures.end(), gpu.arch) == architectures.end()) {
+    return fmt::format("{} is {}; expected {}, whose tensor cores apply its scales", gpu.name, gpu.arch,
+                       fmt::join(architectures, " or "));
+  }
+  for (const auto& format : recipe.rates()) {
+    if (!gpu.peak(format)) {
+      return fmt::format("{} has no {} tensor cores; expected a recipe in a format it has", gpu.name, format);
+    }
+  }
+  return std::nullopt;
+}
 
 Setting make_setting(Request& request) {
   Setting s;

@@ -32,6 +32,9 @@ struct Request {
 // The setting of a request. Fills what was left open in `request`. Throws InputError.
 Setting make_setting(Request& request);
 
+// Why a GPU cannot run a recipe, or nothing.
+std::optional<std::string> why_not_recipe(const core::Recipe& recipe, const core::Gpu& gpu);
+
 // "1T", "300B", "15.6e12", "500M" as a number. Throws InputError naming the flag.
 double parse_count(const std::string& text, const std::string& flag);
 
