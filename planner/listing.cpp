@@ -51,11 +51,12 @@ std::string listing(const std::string& kind) {
   } else if (kind == "collectives") {
     for (std::size_t i = 0; i < core::collectives_kinds; ++i) names.emplace_back(core::name_of(static_cast<core::Collectives>(i)));
   } else if (kind == "models" || kind == "gpus" || kind == "clusters" || kind == "recipes" || kind == "frameworks" ||
-             kind == "nodes") {
+             kind == "nodes" || kind == "laws" || kind == "families") {
     names = core::data_names(kind);
   } else {
     throw core::InputError(fmt::format(
-        "--list {}: not known; expected models, gpus, nodes, clusters, recipes, schedules, collectives or frameworks", kind));
+        "--list {}: not known; expected models, families, gpus, nodes, clusters, recipes, schedules, collectives, frameworks or "
+        "laws", kind));
   }
   std::string out;
   for (const auto& name : names) out += name + '\n';

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io/document.h"
 #include "planner/answer.h"
+#include "planner/budget_main.h"
 #include "planner/calibrate_with_main.h"
 #include "planner/listing.h"
 #include "simulator/cli.h"
@@ -152,7 +153,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--sp,--sequence-parallel", o.flags.sp, "as sp");
   app.add_option("--threads", o.threads, "threads of the search; the answer does not depend on it")->check(CLI::NonNegativeNumber);
   app.add_option("--list", o.list,
-                 "names of models, gpus, nodes, clusters, recipes, schedules, collectives or frameworks; "
+                 "names of models, families, gpus, nodes, clusters, recipes, schedules, collectives, frameworks or laws; "
                  "calibrations that are kept");
   add_calibrate_with(app, o.calibrate_with);
   app.add_option("--format", o.format, "table, json, csv or markdown")->check(CLI::IsMember({"table", "json", "csv", "markdown"}));
@@ -175,10 +176,13 @@ int main(int argc, char** argv) {
   model->add_option("model", options.model_argument, "shipped name or path to a config.json")->required();
   model->add_option("--format", options.format, "table or json")->check(CLI::IsMember({"table", "json"}));
   model->add_option("--output", options.output, "file for the result");
+  auto* budget = app.add_subcommand("budget", "the model size, tokens, recipe and plan that GPU time, dollars or FLOPs are best spent on");
+  const auto run_budget = add_budget(*budget);
   return simulator::guarded("plan", [&] {
     if (const auto status = simulator::parse<CLI::ExtrasError, CLI::ParseError>(app, argc, argv)) return *status;
     if (options.list == "calibrations") return simulator::deliver(calibrations_listing(), options.output), 0;
     if (!options.list.empty()) return simulator::deliver(planner::listing(options.list), options.output), 0;
+    if (budget->parsed()) return run_budget();
     if (model->parsed()) {
       const auto text = options.format == "json" ? planner::model_json(options.model_argument)
                                                  : planner::model_table(options.model_argument);

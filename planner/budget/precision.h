@@ -23,7 +23,8 @@ struct RecipeLoss {
   bool is_baseline() const { return parameters.low == 1.0 && tokens.low == 1.0; }
 };
 
-// What `fitting` knows of a recipe (data/precision.json). Throws InputError for one without factors, naming those that have them.
+// What `fitting` knows of a recipe (data/precision.json). Throws InputError for one without factors, naming those that have
+// them.
 RecipeLoss recipe_loss(const std::string& recipe);
 
 // Where in its range each factor stands.

@@ -135,7 +135,6 @@ TEST(FitBestSizes, RefusesBadInput) {
   expect_refused("fit chinchilla-isoflop nowhere.csv", {"nowhere.csv"});
   expect_refused("fit chinchilla-isoflop " + table + " --wthin 0.1", {"--wthin", "did you mean --within?"});
   expect_refused("fit chinchilla-envelope " + table, {"one loss", "expected"});
-  expect_refused("fit chinchilla-envelope " FORETRAIN_SOURCE_DIR "/tests/fuzz/corpus/runs/megatron.log", {"megatron.log", "a log of Megatron", "expected a table"});
   EXPECT_NE(run_program("fit chinchilla-isoflop --last 0.2 --format csv " + table).err.find("--last: has no effect"), std::string::npos);
 }
 
