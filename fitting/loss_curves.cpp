@@ -11,7 +11,6 @@
 #include "core/io/document.h"
 #include "core/logs/column_map.h"
 #include "core/logs/derive.h"
-#include "core/logs/log_format.h"
 #include "core/logs/plain_table.h"
 #include "core/logs/run_table.h"
 
@@ -83,9 +82,6 @@ CurveRuns read_loss_curves(const std::vector<std::filesystem::path>& files, core
   CurveRuns result;
   PointsOfRuns runs;
   for (const auto& file : files) {
-    if (const auto* log = core::find_log_format(core::LineReader::file(file, core::LineEnds::cr_too))) {
-      throw core::InputError(fmt::format("{}: found a log of {}, expected a table with a row for each loss of a run", file.string(), log->name));
-    }
     core::TableReader table(core::LineReader::file(file));
     const auto map = core::map_columns(table.header(), table.name(), options);
     const core::Conditions where(options.where, table.header(), map, table.name());

@@ -16,7 +16,7 @@ struct CurveRuns {
 
 // Tables with a row for each evaluation of a run: tokens (or what gives them), loss, parameters, and a column that names the run;
 // without one, rows of one size are one run. Points that do not go on in C are left out. Throws InputError for a file that
-// does not read, for a framework's log, and where a variable has no column.
+// does not read, and where a variable has no column.
 CurveRuns read_loss_curves(const std::vector<std::filesystem::path>& files, core::ObservationOptions options);
 
 struct FinalRuns {

@@ -44,9 +44,7 @@ LawPlane::LawPlane(const FittedLaw& law, const Rows& rows) : law_(law), function
   n_ = *place_of(law.law, "N"), d_ = *place_of(law.law, "D");
   for (std::size_t v = 0; v < law.law.variables.size(); ++v) {
     const auto& variable = law.law.variables[v];
-    if (rows.size() == 0) usual_.push_back(variable.otherwise.value_or(1.0));
-    else if (variable.name == "U") usual_.push_back(*std::max_element(rows.columns[v].begin(), rows.columns[v].end()));
-    else usual_.push_back(usual(rows.columns[v]));
+    usual_.push_back(rows.size() > 0 ? usual(rows.columns[v]) : variable.otherwise.value_or(1.0));
   }
 }
 

@@ -11,8 +11,7 @@ namespace fitting {
 // Whether a law has a loss for each size N and compute C: variables N and D, and training FLOPs.
 bool has_plane(const Law& law);
 
-// A law over size and compute: D is what C buys at N, unique tokens the most that a run has, every other variable as the runs
-// mostly have it. Requires has_plane.
+// A law over size and compute: D is what C buys at N, every other variable as the runs mostly have it. Requires has_plane.
 class LawPlane {
  public:
   LawPlane(const FittedLaw& law, const Rows& rows);

@@ -66,17 +66,12 @@ const std::vector<double>* column_of(const LawPicture& picture, std::string_view
 std::vector<std::string> title_of(const LawPicture& picture) {
   const auto& law = picture.law.law;
   constexpr std::size_t width = 96;
-  // Of a formula with bindings, its value: the names of the others say what they are.
-  auto formula = law.formula.substr(law.formula.rfind(';') + 1);
-  formula.erase(0, formula.find_first_not_of(' '));
-  auto lines = wrapped(fmt::format("{}: {} = {}", law.name, law.output, formula), width);
+  auto lines = wrapped(fmt::format("{}: {} = {}", law.name, law.output, law.formula), width);
   std::string constants;
   for (std::size_t j = 0; j < law.parameters.size(); ++j) {
-    const auto one = fmt::format("{} = {:.4g}", law.parameters[j].name, picture.law.parameters[j]);
-    if (!constants.empty() && constants.size() + one.size() > width) lines.push_back(std::exchange(constants, {}));
-    constants += (constants.empty() ? "" : ",  ") + one;
+    constants += fmt::format("{}{} = {:.4g}", j > 0 ? ",  " : "", law.parameters[j].name, picture.law.parameters[j]);
   }
-  lines.push_back(constants);
+  for (auto& line : wrapped(constants, width)) lines.push_back(std::move(line));
   if (!picture.runs.empty()) lines.push_back(picture.runs);
   return lines;
 }
