@@ -97,7 +97,7 @@ class PoolSearch {
       limit = tokens ? longest_step(means, q_.sizes[size].active, *tokens) : 0.0;
       const bool by_time = means.budget.kind != Budget::Kind::flops;
       if (*limit < least) {
-        return {{}, Bounded{pool_, size, at_best, by_time ? "even at the GPUs' peak" : "these FLOPs buy it too few tokens"}};
+        return {{}, Bounded{pool_, size, at_best, by_time ? "even at the fastest that GEMMs of its formats run" : "these FLOPs buy it too few tokens"}};
       }
       if (*limit == infinity) limit.reset();
     }

@@ -46,17 +46,53 @@ double expected_speed(const simulator::Setting& setting) {
   return 1.0 / (1.0 - in_linear_layers + in_linear_layers / peak_over_16_bits(setting));
 }
 
-double least_step(const simulator::Setting& setting, const core::ModelSpec& model, std::int64_t global_batch) {
-  constexpr double forward_and_backward = 3.0;
-  const double tokens = static_cast<double>(global_batch * setting.seq);
-  const double flops = forward_and_backward * tokens * core::flops_per_token_forward(model, setting.seq, true);
-  return flops / static_cast<double>(setting.gpus) / fastest_peak(setting);
+namespace {
+
+constexpr double forward_and_backward = 3.0;
+
+double gpu_tokens(const simulator::Setting& setting, std::int64_t global_batch) {
+  return static_cast<double>(global_batch * setting.seq) / static_cast<double>(setting.gpus);
+}
+
+// The most FLOP/s that any GEMM of a format reaches.
+double fastest_gemm(const simulator::Curves& curves, const std::string& format) {
+  const auto& tiles = curves.list("gemm.tiles");
+  double surcharge = 1.0;
+  for (std::size_t i = 0; i + 1 < tiles.size(); i += 2) {
+    surcharge = std::min(surcharge, 1.0 + curves.at("gemm.tile_perimeter") * (1.0 / tiles[i] + 1.0 / tiles[i + 1] - 1.0 / 128 - 1.0 / 256));
+  }
+  const double held = std::max(1.0, curves.find("sustained.rate").value_or(1.0));
+  return curves.at("gemm." + format + ".efficiency") * curves.gpu().peak(format)->value * held / surcharge;
+}
+
+}  // namespace
+
+double step_at_peak(const simulator::Setting& setting, const core::ModelSpec& model, std::int64_t global_batch) {
+  const double flops = forward_and_backward * core::flops_per_token_forward(model, setting.seq, true);
+  return gpu_tokens(setting, global_batch) * flops / fastest_peak(setting);
+}
+
+double least_step(const simulator::Setting& setting, const simulator::Curves& curves, const core::ModelSpec& model,
+                  std::int64_t global_batch) {
+  double rate = fastest_gemm(curves, setting.recipe.compute_format);
+  for (const auto& format : setting.recipe.rates()) rate = std::max(rate, fastest_gemm(curves, format));
+  const auto flops = [&](std::int64_t seq) { return core::flops_per_token_forward(model, seq, true); };
+  // A sequence of one token has hardly any attention: twice what a second token adds takes it off.
+  const double weights = std::max(0.0, flops(1) - 2.0 * std::max(0.0, flops(2) - flops(1)));
+  const double attention = std::max(0.0, flops(setting.seq) - flops(1));
+  return gpu_tokens(setting, global_batch) * forward_and_backward * (weights / rate + attention / fastest_peak(setting));
 }
 
 PlannedTimes::PlannedTimes(std::vector<PoolSetting> pools, std::vector<core::ModelSpec> models)
     : pools_(std::move(pools)), models_(std::move(models)) {
   for (const auto& pool : pools_) {
-    for (const auto& model : models_) least_.push_back(least_step(pool.setting, model, pool.request.global_batch));
+    auto setting = pool.setting;
+    for (const auto& model : models_) {
+      setting.model = model;
+      const simulator::Bench bench(setting);
+      least_.push_back(least_step(setting, bench.curves(), model, pool.request.global_batch));
+      at_peak_.push_back(step_at_peak(setting, model, pool.request.global_batch));
+    }
   }
 }
 
@@ -70,7 +106,7 @@ double PlannedTimes::least(std::size_t pool, std::size_t size) const { return le
 
 double PlannedTimes::expected(std::size_t pool, std::size_t size) const {
   const auto& setting = pools_[pool].setting;
-  return least(pool, size) * peak_over_16_bits(setting) / (expected_mfu * expected_speed(setting));
+  return at_peak_[pool * models_.size() + size] * peak_over_16_bits(setting) / (expected_mfu * expected_speed(setting));
 }
 
 std::optional<Throughput> PlannedTimes::best(std::size_t pool, std::size_t size, std::optional<double> limit) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/budget/choose.h"
+#include "simulator/cost/cost.h"
 #include "simulator/request.h"
 
 namespace planner {
@@ -31,7 +32,7 @@ class PlannedTimes {
 
   std::vector<PoolSetting> pools_;
   std::vector<core::ModelSpec> models_;
-  std::vector<double> least_;  // by pool, then size
+  std::vector<double> least_, at_peak_;  // by pool, then size
 };
 
 // The dense peak of the recipe's fastest format over that of 16 bits.
@@ -42,6 +43,12 @@ double expected_speed(const simulator::Setting& setting);
 constexpr double expected_mfu = 0.4;  // of 16 bits
 
 // Model FLOPs of a step, attention over the keys that a query meets, at the GPUs' dense peak of the recipe's fastest format.
-double least_step(const simulator::Setting& setting, const core::ModelSpec& model, std::int64_t global_batch);
+double step_at_peak(const simulator::Setting& setting, const core::ModelSpec& model, std::int64_t global_batch);
+
+// A bound of the step times of all plans: FLOPs of weights at the rate that the GEMM curve of the recipe's fastest format does not
+// pass for any shape (simulator/cost/kernels/gemm.cpp: waves are no fewer than tiles over SMs, so time >= 2 m n k s / (efficiency
+// peak), s the tiles' least surcharge), those of attention at the dense peak; nothing else takes time.
+double least_step(const simulator::Setting& setting, const simulator::Curves& curves, const core::ModelSpec& model,
+                  std::int64_t global_batch);
 
 }  // namespace planner

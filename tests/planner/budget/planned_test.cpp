@@ -53,6 +53,8 @@ TEST(PlannedBudget, NoPlanIsFasterThanTheBound) {
     const auto found = times.best(pool, 2, std::nullopt);
     ASSERT_TRUE(found);
     EXPECT_LT(times.least(pool, 2), found->step_s);
+    // GEMMs of no format reach its dense peak.
+    EXPECT_GT(times.least(pool, 2), 1.1 * step_at_peak(setup.pools[pool].setting, setup.models[2], request.machine.global_batch));
     // The limit is kept, and what is as fast as it is found.
     EXPECT_TRUE(times.best(pool, 2, found->step_s));
     EXPECT_FALSE(times.best(pool, 2, 0.99 * found->step_s));
