@@ -20,6 +20,7 @@ namespace {
 
 using Vec = double __attribute__((vector_size(64)));
 using Bits = std::int64_t __attribute__((vector_size(64)));
+using Words = std::uint64_t __attribute__((vector_size(64)));  // bits that may wrap
 
 FITTING_INLINE void load(Vec& v, const double* from) { std::memcpy(&v, from, sizeof v); }
 
@@ -42,23 +43,22 @@ FITTING_INLINE void exp_of(Vec& x) {
   p = p * r + 0.5;
   p = p * r + 1.0;
   p = p * r + 1.0;
-  Bits bits;
+  Words bits, mantissa;
   std::memcpy(&bits, &shifted, sizeof bits);
-  Bits mantissa;
   std::memcpy(&mantissa, &p, sizeof mantissa);
-  const Bits scaled = (mantissa + (bits << 52)) & ~tiny;
+  const Words scaled = (mantissa + (bits << 52)) & ~reinterpret_cast<Words>(tiny);
   std::memcpy(&x, &scaled, sizeof x);
 }
 
 // ln x for normal x >= 1: x = 2^n m with m in [1/sqrt 2, sqrt 2), ln m = 2 artanh((m - 1) / (m + 1)).
 FITTING_INLINE void log_of(Vec& x) {
-  Bits bits;
+  Words bits;
   std::memcpy(&bits, &x, sizeof bits);
-  const Bits exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;  // from 1/sqrt 2
-  const Bits reduced = bits - (exponent << 52);
+  const Words exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;  // from 1/sqrt 2
+  const Words reduced = bits - (exponent << 52);
   Vec m;
   std::memcpy(&m, &reduced, sizeof m);
-  const Bits counted = exponent + 0x4338000000000000;  // 1.5 * 2^52 and n in its low bits
+  const Words counted = exponent + 0x4338000000000000;  // 1.5 * 2^52 and n in its low bits
   Vec n;
   std::memcpy(&n, &counted, sizeof n);
   n -= 6755399441055744.0;
