@@ -114,15 +114,18 @@ KernelRow attention(const KernelCells& cells) {
   return row;
 }
 
-// One sequence, timed; keys may have fewer heads, and values another width.
+// One sequence, timed; keys may have fewer heads, and values another width. In bf16 without a window, unless a table has columns for
+// them: a window as long as the sequence is none.
 KernelRow timed_attention(const KernelCells& cells) {
   KernelRow row;
-  row.gpu = gpu_of(cells, "bf16");
   OpSpec op;
   op.kind = OpKind::attention;
+  if (cells.has("format")) op.format = format_of(cells);
+  row.gpu = gpu_of(cells, core::name_of(op.format));
   op.kernel = attention_kernel(cells, row.gpu);
   op.causal = cells.flag("causal");
   op.m = op.n = cells.count("sequence");
+  if (cells.has("window") && cells.count("window") < op.n) op.window = cells.count("window");
   op.k = cells.count("head_size");
   op.v_dim = cells.count("value_size");
   op.batch = cells.count("heads");

@@ -152,6 +152,21 @@ TEST(PublishedKernels, AttentionOfCudnn) {
   EXPECT_LE(errors.spread("gb300").median, 5.0);
 }
 
+// The same in MXFP8, windows of 128 tokens in heads of 64 apart.
+TEST(PublishedKernels, AttentionOfCudnnInMxfp8) {
+  Errors errors;
+  const auto sweeps = table("attention_mxfp8.csv");
+  for (const Row& row : rows_of(sweeps, "timed_attention")) {
+    const auto windowed = row.at("window") == row.at("sequence") ? "" : " windowed";
+    errors.add(row.at("gpu") + windowed, row.predicted_s(), row.measured.measured_s);
+  }
+  errors.print("Attention of cuDNN in MXFP8");
+  EXPECT_LE(errors.spread("gb200").median, 5.0);
+  EXPECT_LE(errors.spread("gb300").median, 5.0);
+  EXPECT_LE(errors.spread("gb200 windowed").median, 10.0);
+  EXPECT_LE(errors.spread("gb300 windowed").median, 10.0);
+}
+
 // Runs of up to 65,536 tokens show higher rates than charts of 16,384 (data/curves, attention.flash1), which are kept apart.
 bool of_longer_runs(const Row& row) { return row.at("kernel") == "flash1" && row.at("head_size") == "128"; }
 

@@ -296,6 +296,28 @@ TEST(Gemm, Fp8IsFasterThanBf16ButNotTwice) {
   EXPECT_LT(ratio, 2.0);
 }
 
+// Backward kernels in MXFP8 with a window take as long as those without; in bf16 and forward they skip what is outside.
+TEST(Attention, InFp8SkipsNothingOutsideAWindowBackward) {
+  const Curves curves = Curves::load(b200());
+  OpSpec windowed = attention(AttentionKernel::flash2, 4096, 64);
+  windowed.window = 128;
+  OpSpec full = attention(AttentionKernel::flash2, 4096, 64);
+  windowed.format = full.format = Format::fp8;
+  windowed.direction = full.direction = Direction::backward;
+  EXPECT_DOUBLE_EQ(seconds(windowed, curves), seconds(full, curves));
+  windowed.direction = full.direction = Direction::forward;
+  EXPECT_LT(seconds(windowed, curves), seconds(full, curves));
+  windowed.format = full.format = Format::bf16;
+  windowed.direction = full.direction = Direction::backward;
+  EXPECT_LT(seconds(windowed, curves), seconds(full, curves));
+}
+
+TEST(Attention, InFp8NeedsKernelsOfTheArchitecture) {
+  OpSpec op = attention(AttentionKernel::flash2, 4096);
+  op.format = Format::fp8;
+  EXPECT_THROW(seconds(op, Curves::load(h100())), core::InputError);
+}
+
 TEST(AttentionFlops, HalvesForCausalFusedKernelsOnly) {
   OpSpec op = attention(AttentionKernel::flash2, 1024, 128);
   const double whole = 4.0 * 1024 * 1024 * 128 * 64;
