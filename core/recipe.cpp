@@ -164,6 +164,19 @@ void read_passes(const Document& passes, Recipe& recipe) {
   }
 }
 
+void read_core_attention(const Document& file, Recipe& recipe) {
+  if (!file.has("core_attention")) return;
+  const Document& products = file.at("core_attention");
+  CoreAttentionRecipe out;
+  out.rate = format_at(products.at("rate"));
+  if (out.rate != Format::fp8) products.at("rate").complain("fp8: without core_attention products run in the compute format");
+  out.cast_bytes = bytes_at(products, "cast_bytes");
+  out.gradient_cast_bytes = bytes_at(products, "gradient_cast_bytes");
+  recipe.sources.emplace_back("core_attention", products.at("source").as_text());
+  products.reject_unknown({"rate", "cast_bytes", "gradient_cast_bytes", "source"});
+  recipe.core_attention = out;
+}
+
 void read_high_layers(const Document& file, const Numbers& numbers, Recipe& recipe) {
   recipe.high = plain(*format_named(recipe.compute_format), numbers);
   if (!file.has("high_layers")) return;
@@ -251,6 +264,7 @@ Recipe Recipe::kept_high() const {
   for (const auto kind : {LinearKind::linear, LinearKind::attention, LinearKind::expert}) {
     out.linears[static_cast<std::size_t>(kind)] = high;
   }
+  out.core_attention.reset();
   out.expert_activation_input_bytes = activation_bytes;
   out.gemm_input_bytes = high.of(GemmRole::weight_gradient).right.stored();
   name_rates(out);
@@ -265,13 +279,15 @@ double Recipe::weight_cast_bytes_of_step() const {
 
 std::vector<std::string> Recipe::rates() const {
   std::vector<std::string> out;
+  const auto add_rate = [&](Format format) {
+    std::string rate(name_of(format));
+    if (std::find(out.begin(), out.end(), rate) == out.end()) out.push_back(std::move(rate));
+  };
   const auto add = [&](const LinearRecipe& linear) {
-    for (const GemmRecipe& gemm : linear.gemms) {
-      std::string rate(name_of(gemm.rate));
-      if (std::find(out.begin(), out.end(), rate) == out.end()) out.push_back(std::move(rate));
-    }
+    for (const GemmRecipe& gemm : linear.gemms) add_rate(gemm.rate);
   };
   for (const LinearRecipe& each : linears) add(each);
+  if (core_attention) add_rate(core_attention->rate);
   if (high_first + high_last > 0) add(high);
   return out;
 }
@@ -290,14 +306,15 @@ Recipe read_recipe(const Document& file, std::string_view name) {
   recipe.scaling = scalings[one_of(file.at("scaling"), scalings)];
   read_gemms(file.at("gemms"), numbers, recipe);
   read_passes(file.at("passes"), recipe);
+  read_core_attention(file, recipe);
   read_high_layers(file, numbers, recipe);
   read_bytes(file.at("bytes"), recipe);
   read_optimizer(file.at("optimizer"), recipe);
   for (const Document& each : file.at("architectures").as_list()) recipe.architectures.push_back(each.as_text());
   recipe.precision_law = file.at("precision_law").as_text();
   read_sources(file.at("sources"), recipe);
-  file.reject_unknown({"title", "numbers", "compute", "scaling", "gemms", "passes", "high_layers", "bytes", "optimizer",
-                       "architectures", "precision_law", "sources"});
+  file.reject_unknown({"title", "numbers", "compute", "scaling", "gemms", "passes", "core_attention", "high_layers", "bytes",
+                       "optimizer", "architectures", "precision_law", "sources"});
   check_together(file, recipe);
   return recipe;
 }

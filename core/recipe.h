@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,6 +59,14 @@ struct CastPass {
   bool operator==(const CastPass&) const = default;
 };
 
+// The products of fused attention in few bits: the tensor cores they run on, and the kernels before them that make their
+// operands, as memory traffic in bytes an element of queries, keys and values (forward) and of the output's gradient (backward).
+struct CoreAttentionRecipe {
+  Format rate = Format::fp8;
+  double cast_bytes = 0, gradient_cast_bytes = 0;
+  bool operator==(const CoreAttentionRecipe&) const = default;
+};
+
 enum class OptimizerKind : std::uint8_t { adam, adam8bit, muon, adafactor, sgd };
 std::string_view name_of(OptimizerKind kind);
 
@@ -65,10 +74,11 @@ std::string_view name_of(OptimizerKind kind);
 // state, spelled out. Bytes are per element, block scale factors included.
 struct Recipe {
   std::string name;             // "bf16", "fp16", "fp8"
-  std::string compute_format;   // peak of elementwise and attention: "bf16" | "fp16"
+  std::string compute_format;   // peak of elementwise, and of attention but for `core_attention`: "bf16" | "fp16"
   std::string scaling;          // "none" | "delayed" | "current" | "block"
   std::array<LinearRecipe, linear_kinds> linears;  // by LinearKind
   std::vector<CastPass> passes;
+  std::optional<CoreAttentionRecipe> core_attention;  // nothing: in compute_format
   // The first and last layers are kept high: all their GEMMs in `high`.
   std::int64_t high_first = 0, high_last = 0;
   LinearRecipe high;

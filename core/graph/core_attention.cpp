@@ -7,6 +7,13 @@ namespace core {
 
 namespace {
 
+// The products in few bits, where a recipe has them and a fused kernel computes them: not those of an indexer, nor over chosen keys.
+const CoreAttentionRecipe* few_bits(const CoreAttention& a, const BodyContext& context) {
+  const bool fused = context.attention != AttentionKernel::unfused;
+  const auto& products = context.recipe->core_attention;
+  return products && fused && a.top_k == 0 && a.sums_values ? &*products : nullptr;
+}
+
 // Keys that queries meet, as the kernel sees them: chunks become sequences of their own.
 OpSpec kernel_of(const CoreAttention& a, const BodyContext& context, Direction direction) {
   const bool ulysses = context.cp > 1 && context.cp_kind == ContextParallel::ulysses;
@@ -16,7 +23,8 @@ OpSpec kernel_of(const CoreAttention& a, const BodyContext& context, Direction d
   op.kind = OpKind::attention;
   op.name = direction == Direction::forward ? a.name : a.name + "_backward";
   op.direction = direction;
-  op.format = format_of(context.recipe->compute_format);
+  const auto* products = few_bits(a, context);
+  op.format = products == nullptr ? format_of(context.recipe->compute_format) : products->rate;
   op.kernel = context.attention;
   op.k = a.qk_dim;
   op.v_dim = a.v_dim == a.qk_dim ? 0 : a.v_dim;
@@ -163,10 +171,23 @@ void write_copies(BodyWriter& writer, const CoreAttention& a, const BodyContext&
   writer.memory_bound("attention_copies", direction, passes * context.attention_traffic * copied, modules::core_attention);
 }
 
+// The operands of products in few bits: queries, keys and values forward, which the backward reads too, and the gradient of the
+// output. The rank's own tokens, whether or not others come to it: what travels is in 16 bits.
+void write_casts(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
+  const auto* products = few_bits(a, context);
+  if (products == nullptr) return;
+  const bool forward = direction == Direction::forward;
+  const double made = forward ? products->cast_bytes * (a.q_width() + a.kv_width())
+                              : products->gradient_cast_bytes * a.out_width();
+  writer.memory_bound(a.name + (forward ? "_cast" : "_gradient_cast"), direction, context.tokens() * made,
+                      modules::core_attention);
+}
+
 }  // namespace
 
 void write_core_attention(BodyWriter& writer, const CoreAttention& a, const BodyContext& context, Direction direction) {
   write_copies(writer, a, context, direction);
+  write_casts(writer, a, context, direction);
   if (context.cp == 1) {
     writer.op(kernel_of(a, context, direction), modules::core_attention);
     return;

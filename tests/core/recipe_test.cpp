@@ -67,13 +67,14 @@ TEST(Recipe, EveryShippedRecipeLoads) {
     const Recipe r = load_recipe(name);
     EXPECT_EQ(r.name, name);
     EXPECT_FALSE(r.sources.empty()) << name;
-    // Router and output layer stay in 16 bits in all of them.
+    // Router and output layer stay in 16 bits in all of them, but for the one named after what it adds.
     for (const auto kind : {LinearKind::router, LinearKind::output}) {
+      if (name == "mxfp8-wide" && kind == LinearKind::output) continue;
       for (const auto& gemm : r.linear(kind).gemms) EXPECT_DOUBLE_EQ(gemm.left.stored(), 2.0) << name;
     }
     names.insert(name);
   }
-  for (const char* name : {"bf16", "bf16-grad16", "fp16", "fp8", "fp8-current", "fp8-block", "mxfp8", "nvfp4",
+  for (const char* name : {"bf16", "bf16-grad16", "fp16", "fp8", "fp8-current", "fp8-block", "mxfp8", "mxfp8-wide", "nvfp4",
                            "fp4-wang2025", "bitnet", "bf16-adam8bit", "bf16-states16", "bf16-muon", "bf16-adafactor",
                            "bf16-pure"}) {
     EXPECT_TRUE(names.contains(name)) << name;
@@ -145,6 +146,19 @@ TEST(Recipe, Nvfp4KeepsSomeLayersHigh) {
   EXPECT_FALSE(r.keeps_high(1, 31) || r.keeps_high(26, 31));
   EXPECT_FALSE(load_recipe("fp8").keeps_high(0, 31));
   EXPECT_EQ(r.high.of(GemmRole::forward).rate, core::Format::bf16);
+}
+
+// One pass of two bytes read and two scaled copies written, as before a GEMM; layers kept high have none.
+TEST(Recipe, AttentionInMxfp8) {
+  EXPECT_FALSE(load_recipe("mxfp8").core_attention);
+  const Recipe wide = load_recipe("mxfp8-wide");
+  ASSERT_TRUE(wide.core_attention);
+  EXPECT_EQ(wide.core_attention->rate, core::Format::fp8);
+  EXPECT_DOUBLE_EQ(wide.core_attention->cast_bytes, 2 + 2 * (1 + 1.0 / 32));
+  EXPECT_DOUBLE_EQ(wide.core_attention->gradient_cast_bytes, 2 + 2 * (1 + 1.0 / 32));
+  EXPECT_EQ(wide.linear(LinearKind::output), wide.linear(LinearKind::linear));
+  EXPECT_EQ(wide.gemm_output, "fp8");
+  EXPECT_FALSE(wide.kept_high().core_attention);
 }
 
 // arXiv 2412.19437, section 3.3.3: fp8 to the experts in both directions, both combines in bf16.

@@ -85,6 +85,21 @@ TEST(RecipeWork, OfNvfp4TransformsInputsAndGradients) {
   EXPECT_EQ(find(body.forward, "mlp_down")->spec.format, Format::fp4);
 }
 
+// Queries, keys and values are cast before attention, its output's gradient before the backward; two bytes read and two scaled
+// copies written.
+TEST(RecipeWork, OfAttentionInMxfp8) {
+  const auto wide = layer("mxfp8-wide", ""), plain = layer("mxfp8", "");
+  const double pass = 2 + 2 * (1 + 1.0 / 32);
+  EXPECT_EQ(find(wide.forward, "core_attention")->spec.format, Format::fp8);
+  EXPECT_EQ(find(wide.backward, "core_attention_backward")->spec.format, Format::fp8);
+  EXPECT_DOUBLE_EQ(bytes(wide.forward, "core_attention_cast"), pass * tokens * 3 * h);
+  EXPECT_DOUBLE_EQ(bytes(wide.backward, "core_attention_gradient_cast"), pass * tokens * h);
+  EXPECT_EQ(find(plain.forward, "core_attention")->spec.format, Format::bf16);
+  EXPECT_EQ(names_from(plain.forward, "core_attention"), (std::vector<std::string>{"core_attention"}));
+  EXPECT_EQ(wide.forward.size(), plain.forward.size() + 1);
+  EXPECT_EQ(wide.backward.size(), plain.backward.size() + 1);
+}
+
 // Layers kept high are those of bf16, in work, in what they save, and in weights that need no copy.
 TEST(RecipeWork, LayersKeptHighAreThoseOfBf16) {
   const auto high = layer("nvfp4", "", true), bf16 = layer("bf16", "");
