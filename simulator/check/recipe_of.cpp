@@ -140,6 +140,20 @@ void take_bridge(const MeasuredRun& run, core::Recipe& recipe, Notes& notes) {
   }
 }
 
+// As mxfp8-wide has attention and the output layer.
+void take_wide(const SourceFacts& facts, core::Recipe& recipe) {
+  if (!facts.fp8_attention && !facts.fp8_output) return;
+  if (recipe.name != "mxfp8")
+    throw core::InputError(fmt::format(
+        "sources.json: attention or output layer in fp8 of a run in {}, expected mxfp8", recipe.name));
+  const core::Recipe wide = core::load_recipe("mxfp8-wide");
+  if (facts.fp8_attention) recipe.core_attention = wide.core_attention;
+  if (!facts.fp8_output) return;
+  constexpr auto output = static_cast<std::size_t>(core::LinearKind::output);
+  recipe.linears[output] = wide.linears[output];
+  recipe.gemm_output = wide.gemm_output;
+}
+
 void check_formats(const core::Recipe& recipe, const core::Gpu& gpu) {
   const auto& architectures = recipe.architectures;
   const bool known =
@@ -165,12 +179,16 @@ void take_optimizer(const MeasuredRun& run, Notes& notes) {
 
 }  // namespace
 
-core::Recipe recipe_of(const MeasuredRun& run, const core::Gpu& gpu, Notes& notes) {
+core::Recipe recipe_of(const MeasuredRun& run,
+                       const SourceFacts& facts,
+                       const core::Gpu& gpu,
+                       Notes& notes) {
   core::Recipe recipe = core::load_recipe(recipe_name(run, notes));
   take_optimizer(run, notes);
   take_states(run, recipe);
   take_fp8_weights(run, recipe, notes);
   take_bridge(run, recipe, notes);
+  take_wide(facts, recipe);
   if (run.precision == "float8 rowwise") notes.ignore("scales by row instead of by tensor");
   if (run.precision == "float8 linears (fp8 all-gather)") recipe.parameter_gather_bytes = 1.0;
   check_formats(recipe, gpu);

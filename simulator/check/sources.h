@@ -15,6 +15,7 @@ struct SourceFacts {
   std::optional<std::string> cross_entropy_fusion;
   std::optional<std::int64_t> deferred_output_gradients;
   bool launches_wait = false, divides_checkpoints = false;
+  bool fp8_attention = false, fp8_output = false;  // products of attention, output layer, in MXFP8 as the other layers
   std::vector<std::string> says;  // a sentence for each that holds
 };
 

@@ -76,7 +76,7 @@ Translation translated(const core::MeasuredRun& given) {
   Setting& s = t.setting;
   s.model = model_of(run, t.notes);
   s.cluster = cluster_of(run, facts, t.notes);
-  s.recipe = recipe_of(run, s.cluster.gpu, t.notes);
+  s.recipe = recipe_of(run, facts, s.cluster.gpu, t.notes);
   const auto name = framework_name(run, t.notes);
   s.framework = framework_of(run, facts, name, s.cluster.gpu, t.notes);
   s.sharded_framework = stack_of(run) == Stack::megatron

@@ -355,5 +355,20 @@ TEST(SourceFacts, HoldForTheRunsThatTheyTell) {
   EXPECT_TRUE(facts_of({}).says.empty());
 }
 
+// Presets of 26.06 with graphs of full iterations; DeepSeek-V3's for GB200 leaves attention in bf16.
+TEST(SourceFacts, SayWhichPresetsHaveAttentionInFp8) {
+  core::MeasuredRun run;
+  run.id = "mb2606_deepseekv3_gb300_mxfp8_256g_gbs4096_pre";
+  EXPECT_FALSE(facts_of(run).fp8_attention);
+  run.cuda_graphs = "full_iteration";
+  EXPECT_TRUE(facts_of(run).fp8_attention && facts_of(run).fp8_output);
+  run.id = "mb2606_deepseekv3_gb200_mxfp8_256g_gbs4096_pre";
+  EXPECT_FALSE(facts_of(run).fp8_attention);
+  EXPECT_TRUE(facts_of(run).fp8_output);
+  run.id = "mb2606_qwen3_30b_a3b_gb200_mxfp8_8g_gbs512_pre";
+  EXPECT_TRUE(facts_of(run).fp8_attention);
+  EXPECT_FALSE(facts_of(run).fp8_output);
+}
+
 }  // namespace
 }  // namespace simulator
