@@ -13,7 +13,9 @@ namespace {
 class RowObjective : public Objective {
  public:
   RowObjective(const Law& law, const RowFormula& formula, const std::vector<double>& measured, const std::vector<double>& weights)
-      : law_(law), formula_(formula), measured_(measured), weights_(weights) {}
+      : law_(law), formula_(formula), weights_(weights) {
+    for (const double value : measured) logs_.push_back(std::log(value));
+  }
 
   double at(const std::vector<double>& x, double huber) override {
     ++evaluations;
@@ -24,7 +26,7 @@ class RowObjective : public Objective {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (weight(i) == 0.0) continue;
       if (!(values_[i] > 0.0) || !std::isfinite(values_[i])) return std::numeric_limits<double>::infinity();
-      const double size = std::fabs(std::log(measured_[i]) - std::log(values_[i]));
+      const double size = std::fabs(logs_[i] - std::log(values_[i]));
       const double clipped = std::min(size, huber);
       sum += weight(i) * clipped * (size - 0.5 * clipped);
     }
@@ -58,7 +60,7 @@ class RowObjective : public Objective {
     std::vector<double> gradient(x.size(), 0.0);
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (weight(i) == 0.0 || !(values_[i] > 0.0)) continue;
-      const double psi = weight(i) * std::clamp(std::log(measured_[i]) - std::log(values_[i]), -huber_, huber_);
+      const double psi = weight(i) * std::clamp(logs_[i] - std::log(values_[i]), -huber_, huber_);
       for (std::size_t j = 0; j < x.size(); ++j) gradient[j] -= psi * jacobian_[i * x.size() + j] / values_[i];
     }
     for (std::size_t j = 0; j < x.size(); ++j) {
@@ -69,8 +71,7 @@ class RowObjective : public Objective {
 
   const Law& law_;
   const RowFormula& formula_;
-  const std::vector<double>& measured_;
-  std::vector<double> weights_, x_, values_, jacobian_;
+  std::vector<double> weights_, logs_, x_, values_, jacobian_;  // logs_: of what was measured
   double huber_ = 1.0;
 };
 
@@ -113,6 +114,7 @@ bool approach(const Law& law, const RowFormula& formula, const std::vector<doubl
     const auto parameters = to_formula(law, at);
     std::vector<double> values;
     Evaluation evaluation;
+    evaluation.residuals.reserve(measured.size());
     formula.evaluate(parameters, values, derivatives == Derivatives::yes ? &evaluation.jacobian : nullptr);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const bool usable = values[i] > 0.0 && std::isfinite(values[i]);

@@ -6,34 +6,12 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "fitting/row_operations.h"
 
 namespace fitting {
 namespace {
 
 using Op = Formula::Op;
-
-// Derivatives of a node by its operands, of values a, b and its own v.
-struct Slopes {
-  double by_a = 0.0, by_b = 0.0;
-};
-
-Slopes slopes(Op op, double a, double b, double v) {
-  switch (op) {
-    case Op::add: return {1.0, 1.0};
-    case Op::subtract: return {1.0, -1.0};
-    case Op::multiply: return {b, a};
-    case Op::divide: return {1.0 / b, -v / b};
-    case Op::power: return {b * std::pow(a, b - 1.0), a > 0.0 ? v * std::log(a) : 0.0};
-    case Op::negate: return {-1.0, 0.0};
-    case Op::exp: return {v, 0.0};
-    case Op::log: return {1.0 / a, 0.0};
-    case Op::sqrt: return {0.5 / v, 0.0};
-    case Op::abs: return {a < 0.0 ? -1.0 : 1.0, 0.0};
-    case Op::min: return a <= b ? Slopes{1.0, 0.0} : Slopes{0.0, 1.0};
-    case Op::max: return a >= b ? Slopes{1.0, 0.0} : Slopes{0.0, 1.0};
-    default: return {};
-  }
-}
 
 constexpr std::size_t block_rows = 128;
 
@@ -55,14 +33,22 @@ RowFormula::RowFormula(const Law& law, const std::vector<std::vector<double>>& c
   }
   const auto& nodes = formula_.nodes();
   data_.resize(nodes.size());
+  logs_.resize(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const auto& node = nodes[i];
     if (node.op == Op::symbol) {
       depends_.push_back(parameter_of_[index(node.a)].has_value());
+      alike_.push_back(depends_[i]);
       if (!depends_[i]) data_[i] = *column_of[index(node.a)];
       continue;
     }
     depends_.push_back((node.a >= 0 && depends_[index(node.a)]) || (node.b >= 0 && depends_[index(node.b)]));
+    const auto same = [&](int operand) { return operand < 0 || alike_[index(operand)] || nodes[index(operand)].op == Op::number; };
+    alike_.push_back(depends_[i] && same(node.a) && same(node.b));
+    if (node.op == Op::power && depends_[i] && !depends_[index(node.a)] && logs_[index(node.a)].empty()) {
+      logs_[index(node.a)].resize(rows);
+      apply_rows(Op::log, rows, data_[index(node.a)].data(), nullptr, logs_[index(node.a)].data());
+    }
     if (depends_[i]) continue;
     data_[i].resize(rows);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -80,51 +66,61 @@ void RowFormula::evaluate(const std::vector<double>& parameters, std::vector<dou
   CORE_ASSERT(parameters.size() == parameters_);
   values.resize(rows_);
   if (jacobian != nullptr) jacobian->assign(rows_ * parameters_, 0.0);
+  thread_local std::vector<double> own;
+  own.resize(formula_.nodes().size() * block_rows);
+  set_alike(parameters, own);
   for (std::size_t first = 0; first < rows_; first += block_rows) {
-    block(first, std::min(block_rows, rows_ - first), parameters, values, jacobian);
+    block(first, std::min(block_rows, rows_ - first), own, values, jacobian);
   }
 }
 
-void RowFormula::block(std::size_t first, std::size_t count, const std::vector<double>& parameters, std::vector<double>& values,
+// Nodes that are the same on all rows, once for all blocks.
+void RowFormula::set_alike(const std::vector<double>& parameters, std::vector<double>& own) const {
+  const auto& nodes = formula_.nodes();
+  const auto value = [&](int node) {
+    if (node < 0) return 0.0;
+    return depends_[index(node)] ? own[index(node) * block_rows] : nodes[index(node)].number;
+  };
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!alike_[i]) continue;
+    const auto& node = nodes[i];
+    const double one = node.op == Op::symbol ? parameters[*parameter_of_[index(node.a)]] : apply(node, value(node.a), value(node.b));
+    std::fill_n(own.data() + i * block_rows, std::min(block_rows, rows_), one);
+  }
+}
+
+void RowFormula::block(std::size_t first, std::size_t count, std::vector<double>& own, std::vector<double>& values,
                        std::vector<double>* jacobian) const {
   const auto& nodes = formula_.nodes();
-  thread_local std::vector<double> own, adjoint;
-  own.resize(nodes.size() * block_rows);
   const auto at = [&](int node) { return depends_[index(node)] ? own.data() + index(node) * block_rows : data_[index(node)].data() + first; };
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!depends_[i]) continue;
-    const auto& node = nodes[i];
-    double* out = own.data() + i * block_rows;
-    if (node.op == Op::symbol) {
-      std::fill_n(out, count, parameters[*parameter_of_[index(node.a)]]);
-      continue;
-    }
-    const double* a = at(node.a);
-    const double* b = node.b < 0 ? a : at(node.b);
-    for (std::size_t row = 0; row < count; ++row) out[row] = apply(node, a[row], b[row]);
+    if (!depends_[i] || alike_[i]) continue;
+    const double* a = at(nodes[i].a);
+    apply_rows(nodes[i].op, count, a, nodes[i].b < 0 ? a : at(nodes[i].b), own.data() + i * block_rows);
   }
   std::copy_n(at(formula_.result()), count, values.begin() + static_cast<std::ptrdiff_t>(first));
-  if (jacobian == nullptr || !depends_[index(formula_.result())]) return;
+  if (jacobian != nullptr && depends_[index(formula_.result())]) reverse(first, count, own, *jacobian);
+}
+
+void RowFormula::reverse(std::size_t first, std::size_t count, const std::vector<double>& own, std::vector<double>& jacobian) const {
+  const auto& nodes = formula_.nodes();
+  thread_local std::vector<double> adjoint;
   adjoint.assign(nodes.size() * block_rows, 0.0);
-  std::fill_n(adjoint.data() + index(formula_.result()) * block_rows, count, 1.0);
+  const auto at = [&](int node) { return depends_[index(node)] ? own.data() + index(node) * block_rows : data_[index(node)].data() + first; };
+  const auto to = [&](int node) { return node >= 0 && depends_[index(node)] ? adjoint.data() + index(node) * block_rows : nullptr; };
+  std::fill_n(to(formula_.result()), count, 1.0);
   for (std::size_t i = nodes.size(); i-- > 0;) {
     if (!depends_[i]) continue;
     const auto& node = nodes[i];
     const double* up = adjoint.data() + i * block_rows;
     if (node.op == Op::symbol) {
       const auto parameter = *parameter_of_[index(node.a)];
-      for (std::size_t row = 0; row < count; ++row) (*jacobian)[(first + row) * parameters_ + parameter] += up[row];
+      for (std::size_t row = 0; row < count; ++row) jacobian[(first + row) * parameters_ + parameter] += up[row];
       continue;
     }
-    const double *a = at(node.a), *b = node.b < 0 ? a : at(node.b), *v = own.data() + i * block_rows;
-    double* to_a = depends_[index(node.a)] ? adjoint.data() + index(node.a) * block_rows : nullptr;
-    double* to_b = node.b >= 0 && depends_[index(node.b)] ? adjoint.data() + index(node.b) * block_rows : nullptr;
-    for (std::size_t row = 0; row < count; ++row) {
-      if (up[row] == 0.0) continue;
-      const auto s = slopes(node.op, a[row], b[row], v[row]);
-      if (to_a != nullptr) to_a[row] += up[row] * s.by_a;
-      if (to_b != nullptr) to_b[row] += up[row] * s.by_b;
-    }
+    const double *a = at(node.a), *b = node.b < 0 ? a : at(node.b);
+    const auto& logs = logs_[index(node.a)];
+    add_slopes({node.op, a, b, own.data() + i * block_rows, logs.empty() ? nullptr : logs.data() + first, up, to(node.a), to(node.b)}, count);
   }
 }
 

@@ -32,14 +32,18 @@ class RowFormula {
 
  private:
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-  void block(std::size_t first, std::size_t count, const std::vector<double>& parameters, std::vector<double>& values,
+  void set_alike(const std::vector<double>& parameters, std::vector<double>& own) const;
+  void block(std::size_t first, std::size_t count, std::vector<double>& own, std::vector<double>& values,
              std::vector<double>* jacobian) const;
+  void reverse(std::size_t first, std::size_t count, const std::vector<double>& own, std::vector<double>& jacobian) const;
 
   Formula formula_;
   std::size_t rows_ = 0, parameters_ = 0;
   std::vector<std::optional<std::size_t>> parameter_of_;  // [symbol]
   std::vector<bool> depends_;                             // [node] on a parameter
-  std::vector<std::vector<double>> data_;                 // [node][row] where it does not
+  std::vector<bool> alike_;                               // [node] depends on parameters alone: the same on all rows
+  std::vector<std::vector<double>> data_;                 // [node][row] where it depends on none
+  std::vector<std::vector<double>> logs_;                 // [node][row] logarithms of data that is raised to a power
 };
 
 }  // namespace fitting
