@@ -86,6 +86,12 @@ std::string described(const std::string& column, const ColumnMeaning& meaning) {
                                   const std::vector<std::string>& header) {
   std::vector<std::string> names;
   for (const auto& candidate : found) names.push_back(header[candidate.column]);
+  if (std::count(names.begin(), names.end(), names[0]) == std::ssize(names))
+    throw InputError(
+        fmt::format("{}: column \"{}\" stands {} times in the header, expected names that differ",
+                    file,
+                    printable(names[0]),
+                    names.size()));
   throw InputError(
       fmt::format("{}: {} columns could be {} ({}), expected --columns {}=COLUMN with one of: {}",
                   file,

@@ -58,6 +58,7 @@ const std::vector<Rule>& rules() {
        {steps, B},
        [](const Values& v) { return v[steps] * v[B]; },
        "D <- steps x tokens a step"},
+      {B, {D, steps}, [](const Values& v) { return v[D] / v[steps]; }, "B <- D / steps"},
       {D, {U, epochs}, [](const Values& v) { return v[U] * v[epochs]; }, "D <- U x epochs"},
       {D,
        {C, N},

@@ -20,13 +20,14 @@ constexpr std::pair<std::string_view, std::string_view> synonyms[] = {
      "n_params params parameters num_params num_parameters n_parameters nparams "
      "number_of_parameters "
      "parameter_count params_count model_params model_parameters trainable_params "
-     "trainable_parameters n_params_nominal model_size param_count size n"},
+     "trainable_parameters n_params_nominal n_star n_opt optimal_params model_size param_count "
+     "size n"},
     {"D",
      "tokens n_tokens num_tokens ntokens total_tokens tokens_total train_tokens training_tokens "
      "tokens_seen consumed_tokens "
      "num_consumed_tokens tokens_consumed processed_tokens tokens_processed tokens_trained "
      "num_input_tokens_seen throughput_total_tokens token_count data_tokens dataset_size "
-     "d_tokens tokens_6nd d"},
+     "d_tokens tokens_6nd tokens_star d_star d_opt optimal_tokens d"},
     {"U",
      "unique_tokens n_unique_tokens num_unique_tokens distinct_tokens tokens_unique unique_data u"},
     {"C",
@@ -34,6 +35,8 @@ constexpr std::pair<std::string_view, std::string_view> synonyms[] = {
      "train_compute c_flops total_flops total_flop flops_trained compute_budget flops_budget "
      "flop_budget budget c"},
     {"epochs", "epochs n_epochs num_epochs epoch"},
+    {"delta", "delta_loss loss_delta loss_gap gap degradation delta"},
+    {"G", "group_size quant_group_size groupsize q_group_size group g"},
     {"E", "n_experts num_experts experts"},
     {"lr", "lr learning_rate peak_lr max_lr"},
     {"bits_w", "bits_w w_bits wbits weight_bits bits_weights p_w"},

@@ -99,8 +99,7 @@ TEST(Variables, AreToldByNamesOfColumns) {
                           "d_model",
                           "log_loss",
                           "log10_flops",
-                          "load_balancing_loss",
-                          "delta_loss"})
+                          "load_balancing_loss"})
     EXPECT_EQ(variable(name), "") << name;
   EXPECT_EQ(variable("N (params)"), "N");
   EXPECT_EQ(variable("D (B tokens)"), "D");
