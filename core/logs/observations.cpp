@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iostream>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -57,12 +59,18 @@ class Collector {
  private:
   void add(const RunTable& table) {
     for (const auto& note : table.notes) all_.notes.push_back(note);
+    all_.warnings.insert(all_.warnings.end(), table.warnings.begin(), table.warnings.end());
     note_of_other_loss(table);
     if (table.runs.empty() && table.dropped.empty() && options_.where.empty())
       throw InputError(fmt::format("{}: has a header but no rows, expected runs", table.path));
     const auto values = asked_values(table, options_, all_.notes);
     require_columns(table, values);
-    for (std::size_t i = 0; i < table.runs.size(); ++i) add(table, table.runs[i], values[i]);
+    std::vector<std::size_t> places;
+    for (std::size_t c = table.columns_from; c < table.variables.size(); ++c)
+      places.push_back(place_of(table.variables[c]));
+    for (std::size_t i = 0; i < table.runs.size(); ++i)
+      add(table, table.runs[i], values[i], places);
+    for (auto& column : all_.values) column.resize(all_.rows.size(), nan);
     all_.dropped.insert(all_.dropped.end(), table.dropped.begin(), table.dropped.end());
   }
 
@@ -131,30 +139,32 @@ class Collector {
     return text;
   }
 
-  void add(const RunTable& table, const RunTable::Run& run, const std::vector<double>& values) {
+  // `places` are those of the table's other columns.
+  void add(const RunTable& table,
+           const RunTable::Run& run,
+           const std::vector<double>& values,
+           const std::vector<std::size_t>& places) {
     if (auto why = problem_of(table, run, values); !why.empty()) {
       all_.dropped.push_back({run.row, std::move(why)});
       return;
     }
     all_.rows.push_back(run.row);
     for (std::size_t w = 0; w < values.size(); ++w) all_.values[w].push_back(values[w]);
-    for (std::size_t c = table.columns_from; c < table.variables.size(); ++c)
-      column(table.variables[c]).push_back(run.values[c]);
-    for (auto& column : all_.values) column.resize(all_.rows.size(), nan);
+    for (std::size_t c = 0; c < places.size(); ++c) {
+      auto& column = all_.values[places[c]];
+      column.resize(all_.rows.size(), nan);
+      column.back() = run.values[table.columns_from + c];
+    }
   }
 
-  // The values of another column, before those of the row that is added.
-  std::vector<double>& column(const std::string& name) {
-    const auto first = all_.variables.begin() + std::ssize(asked_);
-    auto at = std::find(first, all_.variables.end(), name);
-    if (at == all_.variables.end()) {
+  // Of another column among the variables, a new one where no file had it before.
+  std::size_t place_of(const std::string& name) {
+    const auto [at, is_new] = places_.emplace(name, all_.variables.size());
+    if (is_new) {
       all_.variables.push_back(name);
-      all_.values.emplace_back(all_.rows.size() - 1, nan);
-      return all_.values.back();
+      all_.values.emplace_back(all_.rows.size(), nan);
     }
-    auto& values = all_.values[static_cast<std::size_t>(at - all_.variables.begin())];
-    values.resize(all_.rows.size() - 1, nan);
-    return values;
+    return at->second;
   }
 
   // Values to compare rows by: those that are unknown are alike.
@@ -228,6 +238,7 @@ class Collector {
 
   const ObservationOptions& options_;
   std::vector<std::string> asked_;  // those wanted first
+  std::map<std::string, std::size_t> places_;  // of other columns in all_.variables
   Observations all_;
   std::string loss_, file_of_loss_;                    // of the first file
   std::map<std::string, std::string> names_;           // of runs -> their rows
@@ -247,6 +258,11 @@ Observations read_observations(const std::vector<std::filesystem::path>& files,
   if (files.empty()) throw InputError("no files of runs, expected a table or a log");
   Collector collector(options);
   for (const auto& file : files) {
+    if (file == "-") {
+      const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+      collector.add([&](LineEnds ends) { return LineReader::text(text, "standard input", ends); });
+      continue;
+    }
     collector.add([&](LineEnds ends) { return LineReader::file(file, ends); });
   }
   return collector.finish();

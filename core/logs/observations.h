@@ -50,13 +50,14 @@ struct Observations {
   std::vector<std::string> rows;            // where each row comes from
   std::vector<DroppedRow> dropped;          // every run that is not a row, and why
   std::vector<std::string> notes;           // one line each: mapping, conversions, choices
+  std::vector<std::string> warnings;        // of rows that may not belong into one fit
 
   std::size_t size() const { return rows.size(); }
   // Values of a variable by its name; null when there is none.
   const std::vector<double>* find(std::string_view variable) const;
 };
 
-// Reads tables (CSV between commas, semicolons or tabs: one row a run, or one a step with or
+// Reads files, "-" for standard input: tables (CSV between commas, semicolons or tabs: one row a run, or one a step with or
 // without a column of runs; wandb's exports; TensorBoard's) and what training frameworks print
 // (core/logs/formats), recognised by their content. Of a run with steps it takes the last tokens
 // and the loss at its end: the mean of the middle 80 % of its last 1 % of points (of 10 points at

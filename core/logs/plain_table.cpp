@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/io/document.h"
+#include "core/logs/mixture.h"
 
 namespace core {
 
@@ -57,6 +58,7 @@ class PlainTable {
       : reader_(table),
         map_(map),
         others_(other_columns(table.header(), map)),
+        mixture_(table.header()),
         commas_(commas_of(table)),
         state_(options.keep_unfinished ? std::nullopt : state_column(table.header())) {
     table_.path = table.name();
@@ -90,6 +92,7 @@ class PlainTable {
     if (left_out > 0)
       table_.notes.push_back(fmt::format("{}: {} rows left out by --where", table_.file, left_out));
     drop_texts();
+    table_.warnings = mixture_.warnings(table_.file);
     return std::move(table_);
   }
 
@@ -120,27 +123,42 @@ class PlainTable {
     }
     if (state_ && run.problem.empty() && is_unfinished(cells[*state_]))
       run.problem = fmt::format("unfinished: its state is {}", printable(cells[*state_], 20));
+    const double N = size_of(run);
     for (auto& other : others_) {
       const auto cell = read_cell(cells[other.column], commas_);
+      if (run.problem.empty()) mixture_.add(other.column, cells[other.column], cell, N);
       other.number |= cell.kind == Cell::Kind::number, other.text |= cell.kind == Cell::Kind::text;
       run.values.push_back(cell.kind == Cell::Kind::number ? cell.value : nan);
     }
     table_.runs.push_back(std::move(run));
   }
 
+  // The parameters of a run whose variables are read.
+  double size_of(const RunTable::Run& run) const {
+    const auto end = table_.variables.begin() + static_cast<std::ptrdiff_t>(table_.columns_from);
+    const auto at = std::find(table_.variables.begin(), end, "N");
+    return at == end ? nan : run.values[static_cast<std::size_t>(at - table_.variables.begin())];
+  }
+
   // Columns of text are no variables.
   void drop_texts() {
-    for (std::size_t i = others_.size(); i-- > 0;) {
-      if (others_[i].number && !others_[i].text) continue;
-      const auto at = static_cast<std::ptrdiff_t>(table_.columns_from + i);
-      table_.variables.erase(table_.variables.begin() + at);
-      for (auto& run : table_.runs) run.values.erase(run.values.begin() + at);
-    }
+    const auto filter = [&](auto& list) {
+      std::size_t to = table_.columns_from;
+      for (std::size_t i = 0; i < others_.size(); ++i) {
+        if (!others_[i].number || others_[i].text) continue;
+        if (to != table_.columns_from + i) list[to] = std::move(list[table_.columns_from + i]);
+        ++to;
+      }
+      list.resize(to);
+    };
+    filter(table_.variables);
+    for (auto& run : table_.runs) filter(run.values);
   }
 
   TableReader& reader_;
   const ColumnMap& map_;
   std::vector<OtherColumn> others_;
+  Mixture mixture_;
   Commas commas_;
   std::optional<std::size_t> state_;
   RunTable table_;

@@ -26,7 +26,7 @@ struct RunTable {
   bool steps = false;                  // runs were read step by step, not a row each
   std::vector<Run> runs;
   std::vector<DroppedRow> dropped;  // lines that are no runs
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, warnings;
 };
 
 // A table, whichever its shape.
