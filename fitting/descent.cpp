@@ -72,7 +72,9 @@ class Descent {
       g(i) = gradient_[row];
       for (Eigen::Index j = 0; j < n; ++j) h(i, j) = hessian_[row * x.size() + free_[static_cast<std::size_t>(j)]];
     }
-    const double scale = std::max(h.diagonal().cwiseAbs().maxCoeff() * 1e-10, std::numeric_limits<double>::min());
+    const double curvature = h.diagonal().cwiseAbs().maxCoeff();
+    // Where no row is within the threshold the objective is linear: steps of about 1 / damping.
+    const double scale = std::max(curvature > 0.0 ? curvature * 1e-10 : g.cwiseAbs().maxCoeff(), std::numeric_limits<double>::min());
     for (; damping < most_damping; damping *= 4.0) {
       Matrix damped = h;
       for (Eigen::Index i = 0; i < n; ++i) damped(i, i) += damping * std::max(std::fabs(h(i, i)), scale);
