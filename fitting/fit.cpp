@@ -76,6 +76,7 @@ class Fitting {
     search(solver);
     report_.predicted = predictions(report_.law.law, report_.law.parameters, rows_);
     report_.r2_log = r2(solver);
+    find_outliers(solver, kept);
     for (const auto& [name, parameters] : options_.compare) report_.compared.emplace_back(name, objective_at(solver, parameters));
     if (asked) report_.held_out = held_out_of(report_.predicted, rows_, options_.held_out, "as asked");
     else hold_out_the_largest();
@@ -83,7 +84,7 @@ class Fitting {
     for (const auto& name : options_.profile) profile(solver, name);
     set_ranges(solver);
     fill_estimates(report_, options_);
-    for (auto& warning : warnings_of(report_, solver)) report_.warnings.push_back(std::move(warning));
+    for (auto& warning : warnings_of(report_, solver, options_)) report_.warnings.push_back(std::move(warning));
     report_.law.warnings = report_.warnings;
     return std::move(report_);
   }
@@ -141,6 +142,17 @@ class Fitting {
         }
       }
     }
+  }
+
+  void find_outliers(const Solver& solver, const std::vector<bool>& kept) {
+    report_.outliers = outliers_of(solver, best_.parameters);
+    if (!report_.outliers) return;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i]) places.push_back(i);
+    }
+    for (auto& row : report_.outliers->rows) row = places[row];
+    report_.outliers->parameters = reduced_.expand(report_.outliers->parameters);
   }
 
   // Of all parameters at given values.

@@ -8,6 +8,7 @@
 
 #include "fitting/bootstrap.h"
 #include "fitting/fitted_law.h"
+#include "fitting/outliers.h"
 #include "fitting/solver.h"
 
 namespace fitting {
@@ -24,6 +25,7 @@ struct FitOptions {
   double confidence = 0.95;
   std::vector<bool> held_out;                   // [row]: not fitted to, but predicted
   std::vector<std::string> profile;             // parameters to profile
+  std::vector<std::string> row_names;           // [row] for warnings of single rows; numbers where there are none
   std::vector<std::pair<std::string, std::vector<double>>> compare;  // other constants of the law, by name: S at them is reported
 };
 
@@ -59,11 +61,11 @@ struct FitReport {
   std::vector<Basin> minima;         // the best and others within 2 % of its objective
   std::optional<HeldOut> held_out;
   std::vector<Profile> profiles;
+  std::optional<Outliers> outliers;  // rows among those given, and all parameters
   std::int64_t draws = 0, draws_failed = 0, draws_at_bound = 0;
   std::vector<std::string> warnings;
   std::vector<double> predicted;     // of each row, held-out ones too
 };
-
 
 // Fits, polishes, resamples, and says what is weak about the answer. Throws InputError for fewer rows than parameters.
 FitReport fit(const Law& law, const Rows& rows, const FitOptions& options);

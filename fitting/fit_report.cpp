@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/io/json_writer.h"
 
@@ -37,6 +38,19 @@ void texts_json(core::JsonWriter& json, const std::vector<std::string>& texts) {
   json.begin_list();
   for (const auto& text : texts) json.value(text);
   json.end_list();
+}
+
+// Rows far off, and the fit without them.
+void outliers_json(core::JsonWriter& json, const FitAnswer& answer) {
+  const auto& outliers = *answer.fit.outliers;
+  json.begin_object().key("rows").begin_list();
+  for (std::size_t i = 0; i < outliers.rows.size(); ++i) {
+    json.begin_object().member("row", answer.observations.rows[outliers.rows[i]]);
+    json.member("measured_over_law", std::exp(outliers.residuals[i])).end_object();
+  }
+  json.end_list().key("parameters_without").begin_object();
+  for (std::size_t j = 0; j < outliers.parameters.size(); ++j) json.member(answer.fit.parameters[j].name, outliers.parameters[j]);
+  json.end_object().end_object();
 }
 
 // Draws, seed and kind of the intervals.
@@ -98,6 +112,7 @@ std::string fit_json(const FitAnswer& answer) {
   json.member("converged", fit.converged).member("starts", fit.starts).member("starts_at_best", fit.starts_at_best);
   json.member("solver", fit.projected ? "variable projection" : fit.batched ? "batched Newton" : "Ceres, then Newton");
   minima_json(json.key("minima"), fit);
+  if (fit.outliers) outliers_json(json.key("outliers"), answer);
   if (fit.draws > 0) {
     json.member("seed", static_cast<std::int64_t>(answer.options.seed));
     bootstrap_json(json.key("bootstrap"), answer);
@@ -138,14 +153,17 @@ std::string fit_table(const FitAnswer& answer) {
                        100.0 * fit.held_out->median_abs_error, 100.0 * fit.held_out->bias);
   }
   if (fit.minima.size() > 1) {
+    constexpr std::size_t listed = 6;
     out += "  minima:\n";
-    for (const auto& basin : fit.minima) {
+    for (std::size_t b = 0; b < std::min(fit.minima.size(), listed); ++b) {
+      const auto& basin = fit.minima[b];
       out += fmt::format("    {:.10g} from {} starts:", basin.minimum.objective, basin.starts);
       for (std::size_t j = 0; j < basin.minimum.parameters.size(); ++j) {
         if (!fit.parameters[j].fixed) out += fmt::format(" {} {}", fit.law.law.parameters[j].name, number(basin.minimum.parameters[j]));
       }
       out += "\n";
     }
+    if (fit.minima.size() > listed) out += fmt::format("    and {} more (--format json lists them)\n", fit.minima.size() - listed);
   }
   for (const auto& profile : fit.profiles) {
     out += fmt::format("  profile of {}:\n", profile.parameter);

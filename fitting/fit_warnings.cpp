@@ -29,9 +29,73 @@ void bounds(const FitReport& report, Warnings& warnings) {
 // Distinct to 2 %: sizes read off a figure jitter.
 std::size_t distinct(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  std::size_t count = values.empty() ? 0 : 1;
-  for (std::size_t i = 1; i < values.size(); ++i) count += values[i] > 1.02 * values[i - 1] ? 1 : 0;
+  std::size_t count = 0;
+  double first = 0.0;  // of those that count as one
+  for (const double value : values) {
+    if (count == 0 || value > 1.02 * first) ++count, first = value;
+  }
   return count;
+}
+
+std::string row_name(const FitOptions& options, std::size_t row) {
+  return row < options.row_names.size() ? options.row_names[row] : fmt::format("row {}", row + 1);
+}
+
+void outliers(const FitReport& report, const FitOptions& options, Warnings& warnings) {
+  if (!report.outliers) return;
+  const auto& [rows, residuals, parameters] = *report.outliers;
+  constexpr std::size_t named = 3;
+  std::string worst, without;
+  for (std::size_t i = 0; i < std::min(rows.size(), named); ++i) {
+    worst += fmt::format("{}{} ({:+.1f} %)", i == 0 ? "" : ", ", row_name(options, rows[i]), 100.0 * std::expm1(residuals[i]));
+  }
+  for (std::size_t j = 0; j < parameters.size(); ++j) {
+    const auto& name = report.law.law.parameters[j].name;
+    if (options.fixed.count(name) == 0) without += fmt::format("{}{} {:.4g}", without.empty() ? "" : ", ", name, parameters[j]);
+  }
+  warnings.push_back(fmt::format("{} of {} rows lie far off the law: {}{}; without them {}", rows.size(), report.rows, worst,
+                                 rows.size() > named ? ", ..." : "", without));
+}
+
+// How far apart the two halves of values lie that a cut parts best, in their deviations (Ashman et al. 1994, D); 0 where one half
+// has fewer than a twentieth of them. A normal distribution has 2.7, a uniform one 3.5.
+double two_clusters(std::vector<double> values, double& low, double& high) {
+  std::sort(values.begin(), values.end());
+  const auto n = values.size();
+  std::vector<double> sums(n + 1, 0.0), squares(n + 1, 0.0);
+  const double middle = values[n / 2];  // taken off: sums of squares keep their digits
+  for (std::size_t i = 0; i < n; ++i) {
+    const double v = values[i] - middle;
+    sums[i + 1] = sums[i] + v, squares[i + 1] = squares[i] + v * v;
+  }
+  double best = 0.0;
+  for (std::size_t cut = std::max<std::size_t>(n / 20, 2); cut + std::max<std::size_t>(n / 20, 2) <= n; ++cut) {
+    const auto a = static_cast<double>(cut), b = static_cast<double>(n - cut);
+    const double mean_a = sums[cut] / a, mean_b = (sums[n] - sums[cut]) / b;
+    const double spread = std::max(squares[cut] / a - mean_a * mean_a, 0.0) + std::max((squares[n] - squares[cut]) / b - mean_b * mean_b, 0.0);
+    const double apart = std::sqrt(2.0) * (mean_b - mean_a) / std::sqrt(spread + 1e-12 * middle * middle + 1e-300);
+    if (apart <= best) continue;
+    best = apart, low = middle + mean_a, high = middle + mean_b;
+  }
+  return best;
+}
+
+// Draws that fall into two groups: two minima take turns to be the best.
+void clusters(const FitReport& report, const FitOptions& options, Warnings& warnings) {
+  constexpr std::size_t enough = 100;
+  constexpr double far = 6.0;
+  const auto& draws = report.law.draws;
+  if (draws.size() < enough) return;
+  for (std::size_t j = 0; j < report.law.law.parameters.size(); ++j) {
+    const auto& parameter = report.law.law.parameters[j];
+    if (options.fixed.count(parameter.name) != 0) continue;
+    std::vector<double> values;
+    for (const auto& draw : draws) values.push_back(parameter.scale == Scale::log ? std::log(draw[j]) : draw[j]);
+    double low = 0.0, high = 0.0;
+    if (two_clusters(std::move(values), low, high) < far) continue;
+    if (parameter.scale == Scale::log) low = std::exp(low), high = std::exp(high);
+    warnings.push_back(fmt::format("bootstrap draws of {} fall into two groups, around {:.4g} and {:.4g}: an interval over both hides it", parameter.name, low, high));
+  }
 }
 
 const std::vector<double>* column(const Solver& solver, const std::string& name) {
@@ -112,7 +176,7 @@ void exponents(const FitReport& report, Warnings& warnings) {
 
 }  // namespace
 
-std::vector<std::string> warnings_of(const FitReport& report, const Solver& solver) {
+std::vector<std::string> warnings_of(const FitReport& report, const Solver& solver, const FitOptions& options) {
   Warnings warnings;
   if (!report.converged) warnings.push_back("the search stopped before it converged");
   const auto rows = static_cast<double>(report.rows), parameters = static_cast<double>(solver.law().parameters.size());
@@ -122,6 +186,8 @@ std::vector<std::string> warnings_of(const FitReport& report, const Solver& solv
   minima(report, warnings);
   identifiable(report, solver, warnings);
   exponents(report, warnings);
+  outliers(report, options, warnings);
+  clusters(report, options, warnings);
   if (report.starts >= 50 && report.starts_at_best * 50 < report.starts) {
     warnings.push_back(fmt::format("only {} of {} starts reached the best minimum", report.starts_at_best, report.starts));
   }

@@ -60,7 +60,7 @@ class ProjectionFit {
     resample();
     set_ranges();
     fill_estimates(report_, options_);
-    report_.warnings = warnings_of(report_, Solver(law_, fitted_, 1.0));
+    report_.warnings = warnings_of(report_, Solver(law_, fitted_, 1.0), options_);
     report_.law.warnings = report_.warnings;
     return std::move(report_);
   }
