@@ -29,9 +29,10 @@ struct Options {
   std::string plot_kind = "loss", method = "huber";
   std::vector<std::string> files, columns, fix, tie, free, compare, plots;
   std::string N, batch_tokens;
+  double near_best = 0.25;  // %
   fitting::RunOptions runs;
   fitting::FitOptions fit;
-  bool quiet = false, reproducible = false, list_given = false;
+  bool quiet = false, reproducible = false, near_best_given = false;
   int threads = 0;
 };
 
@@ -116,6 +117,7 @@ int run(Options& o) {
   fitting::plot_files(o.plots, "--plot");  // before the fit
   if (!o.N.empty()) o.runs.reading.N = number_of(o.N, "--N");
   if (!o.batch_tokens.empty()) o.runs.reading.tokens_per_step = number_of(o.batch_tokens, "--batch-tokens");
+  o.runs.near_best = o.near_best / 100.0;
   o.runs.reading.columns = pairs_of(o.columns, "--columns");
   o.fit.resample = o.resample == "cases" ? fitting::Resample::cases : fitting::Resample::residuals;
   const std::vector<std::filesystem::path> files(o.files.begin(), o.files.end());
@@ -130,12 +132,17 @@ int run(Options& o) {
     for (const auto& [variable, column] : o.runs.reading.columns) symbols.push_back(variable);
     law = o.formula.empty() ? fitting::law_of(o.law) : fitting::law_of_formula(o.formula, symbols);
   }
+  if (o.near_best_given && !law.setting) simulator::warn("fit", {fmt::format("--near-best: has no effect on {}", law.name)}, o.quiet);
   hold(o, law);
   for (const auto& name : o.compare) o.fit.compare.emplace_back(name, constants_of(law, name, "--compare"));
   if (!o.from.empty()) o.fit.compare.emplace_back(o.from, constants_of(law, o.from, "--from"));
   auto runs = fitting::read_runs(law, files, o.runs);
   o.fit.held_out = runs.held_out;
+  o.fit.row_names = runs.observations.rows;
   answer.fit = o.method == "vp" ? fitting::fit_by_projection(law, runs.rows, o.fit) : fitting::fit(law, runs.rows, o.fit);
+  for (auto* list : {&answer.fit.warnings, &answer.fit.law.warnings}) {
+    list->insert(list->begin(), runs.observations.warnings.begin(), runs.observations.warnings.end());
+  }
   answer.options = o.fit;
   answer.observations = std::move(runs.observations);
   answer.version = simulator::version();
@@ -154,6 +161,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--columns", o.columns, "columns of variables, such as N=params,D=tokens,L=loss");
   app.add_option("--where", o.runs.reading.where, "rows to use, such as \"dataset=c4\" or \"C>1e19\"")->allow_extra_args(false);
   app.add_option("--drop-highest", o.runs.drop_highest, "leave out so many runs of the highest loss")->check(CLI::NonNegativeNumber);
+  app.add_option("--near-best", o.near_best, "of laws of learning rates and batches: runs within so many % of the least loss of their N and D make a row, their mean")
+      ->check(CLI::Range(0.0, 100.0))->capture_default_str();
   app.add_option("--N", o.N, "parameters of runs whose files do not say it");
   app.add_option("--batch-tokens", o.batch_tokens, "tokens of a step of runs whose files do not say it");
   app.add_flag("--along", o.runs.reading.along, "points along each run instead of its end");
@@ -203,6 +212,7 @@ int fit_main(int argc, char** argv) {
   }
   if (o.law.empty() && o.formula.empty()) throw core::InputError("LAW: missing, expected a name of `fit --list`, auto, or --formula");
   if (o.files.empty()) throw core::InputError("RUNS: missing, expected a table or log of runs");
+  o.near_best_given = app.count("--near-best") > 0;
   if (app.count("--plot-kind") > 0 && o.plots.empty()) simulator::warn("fit", {"--plot-kind: has no effect without --plot"}, o.quiet);
   if (o.method == "vp") {
     for (const auto* flag : {"--starts", "--bootstrap-starts"}) {

@@ -38,6 +38,7 @@ struct Law {
   std::string output = "L";               // symbol of its value
   std::string output_meaning = "nats a token";
   double huber = 1e-3;                     // from which residual of a logarithm a fit of it pulls no harder
+  bool setting = false;                    // its value is one that runs choose, as a learning rate: rows are the best choices
   std::string training_flops = {};        // a formula over the variables, linear in D; empty: it has no compute
 };
 

@@ -9,7 +9,9 @@
 #include "core/error.h"
 #include "core/io/document.h"
 #include "core/logs/cell.h"
+#include "fitting/best_settings.h"
 #include "fitting/fitted_law.h"
+#include "fitting/run_warnings.h"
 
 namespace fitting {
 namespace {
@@ -39,20 +41,6 @@ std::string why_not(const Law& law, const std::vector<double>& variables, double
     }
   }
   return {};
-}
-
-void keep_rows(Runs& runs, const std::vector<bool>& keep) {
-  const auto filter = [&](auto& values) {
-    std::size_t to = 0;
-    for (std::size_t i = 0; i < keep.size(); ++i) {
-      if (keep[i]) values[to++] = values[i];
-    }
-    values.resize(to);
-  };
-  for (auto& column : runs.rows.columns) filter(column);
-  filter(runs.rows.measured);
-  filter(runs.observations.rows);
-  for (auto& column : runs.observations.values) filter(column);
 }
 
 void drop_highest(Runs& runs, const Law& law, std::int64_t count) {
@@ -105,6 +93,20 @@ std::vector<bool> held_out_by(const std::string& condition, const Law& law, cons
 
 }  // namespace
 
+void keep_rows(Runs& runs, const std::vector<bool>& keep) {
+  const auto filter = [&](auto& values) {
+    std::size_t to = 0;
+    for (std::size_t i = 0; i < keep.size(); ++i) {
+      if (keep[i]) values[to++] = values[i];
+    }
+    values.resize(to);
+  };
+  for (auto& column : runs.rows.columns) filter(column);
+  filter(runs.rows.measured);
+  filter(runs.observations.rows);
+  for (auto& column : runs.observations.values) filter(column);
+}
+
 std::vector<std::string> wanted_by(const Law& law) {
   std::vector<std::string> wanted;
   for (const auto& variable : law.variables) {
@@ -139,10 +141,12 @@ Runs runs_of(const Law& law, core::Observations observations, const RunOptions& 
     if (!why.empty()) read.dropped.push_back({read.rows[i], why});
   }
   keep_rows(runs, keep);
+  if (law.setting) take_best_settings(law, options.near_best, runs);
   drop_highest(runs, law, options.drop_highest);
   if (runs.rows.size() == 0) {
     throw core::InputError(fmt::format("found no run to fit, expected some{}", read.dropped.empty() ? "" : fmt::format("; {}: {}", read.dropped.front().row, read.dropped.front().why)));
   }
+  for (auto& warning : warnings_of_rows(law, runs.rows)) read.warnings.push_back(std::move(warning));
   runs.held_out = options.holdout.empty() ? std::vector<bool>(runs.rows.size(), false) : held_out_by(options.holdout, law, runs);
   return runs;
 }
@@ -153,6 +157,9 @@ Runs read_runs(const Law& law, const std::vector<std::filesystem::path>& files, 
   for (const auto& variable : law.variables) {
     if (variable.otherwise) reading.also.push_back(variable.name);
     if (variable.name == "N") reading.N_convention = counted_by(variable);
+  }
+  if (law.setting) {
+    for (const auto* name : {"N", "D", "L"}) reading.also.emplace_back(name);
   }
   return runs_of(law, core::read_observations(files, reading), options);
 }

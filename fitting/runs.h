@@ -14,6 +14,7 @@ namespace fitting {
 struct RunOptions {
   core::ObservationOptions reading;   // `wanted` is filled in from the law
   std::int64_t drop_highest = 0;      // rows of the largest measured values that are left out
+  double near_best = 0.0025;          // of laws of settings: how far above the least loss runs count (best_settings.h)
   std::string holdout;                // "compute>1e21": rows that are predicted, not fitted
 };
 
@@ -27,6 +28,9 @@ struct Runs {
 // Reads files as rows of a law: its variables and its value, those with a value of their own only where a column has them. Throws
 // InputError for files that do not read, and where no row is left.
 Runs read_runs(const Law& law, const std::vector<std::filesystem::path>& files, const RunOptions& options);
+
+// Leaves out rows, their names and other columns too.
+void keep_rows(Runs& runs, const std::vector<bool>& keep);
 
 // The same of observations that were read already.
 Runs runs_of(const Law& law, core::Observations observations, const RunOptions& options);

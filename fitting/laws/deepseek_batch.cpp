@@ -13,6 +13,8 @@ const Law deepseek_batch = {
                    {"p", -3, 3, {-0.3, 0.3, 0.6}}},
     .output = "B",
     .output_meaning = "tokens a batch",
+    .huber = 1.0,  // a regression in logarithms, as published
+    .setting = true,
 };
 
 }  // namespace fitting::laws

@@ -13,6 +13,8 @@ const Law deepseek_lr = {
                    {"p", -3, 3, {-0.3, 0.3, 0.6}}},
     .output = "lr",
     .output_meaning = "peak learning rate",
+    .huber = 1.0,  // a regression in logarithms, as published
+    .setting = true,
 };
 
 }  // namespace fitting::laws

@@ -14,6 +14,8 @@ const Law step_law_lr = {
                    {"b", -3, 3, {0, 0.3}}},
     .output = "lr",
     .output_meaning = "peak learning rate",
+    .huber = 1.0,  // a regression in logarithms, as published
+    .setting = true,
 };
 
 }  // namespace fitting::laws
