@@ -171,6 +171,8 @@ int best_sizes_main(int argc, char** argv) {
   auto answer = o.law == by_isoflop ? isoflop(o) : envelope(o);
   const auto ineffective = without_effect(app, o);
   auto& warnings = answer.sizes.warnings;
+  const auto& of_rows = answer.observations.warnings;
+  warnings.insert(warnings.begin(), of_rows.begin(), of_rows.end());
   warnings.insert(warnings.end(), ineffective.begin(), ineffective.end());
   answer.version = simulator::version();
   if (!o.reproducible) answer.elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -44,6 +44,7 @@ void require_columns(const core::RunTable& table, const std::vector<std::vector<
 
 void add_table(core::RunTable table, const core::ObservationOptions& options, PointsOfRuns& runs, core::Observations& all) {
   all.notes.insert(all.notes.end(), table.notes.begin(), table.notes.end());
+  all.warnings.insert(all.warnings.end(), table.warnings.begin(), table.warnings.end());
   const auto values = core::asked_values(table, options, all.notes);
   require_columns(table, values);
   bool named = false;

@@ -25,8 +25,8 @@ class Mixture {
   struct Column {
     std::map<std::string, double> words;  // -> the N of its rows, NaN where they differ
     std::size_t rows = 0, marked = 0;
-    bool numbers = false;        // some cell is one, other than 0 and 1
-    std::string unmarked;        // what a cell without a mark holds
+    bool numbers = false;  // some cell is one, other than 0 and 1
+    std::string unmarked;  // what a cell without a mark holds
     bool is_mark = false;
   };
   bool tells_apart(const Column& column) const;

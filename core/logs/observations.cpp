@@ -79,7 +79,7 @@ class Collector {
     if (table.loss.empty()) return;
     if (loss_.empty()) loss_ = table.loss, file_of_loss_ = table.file;
     if (table.loss == loss_) return;
-    all_.notes.push_back(fmt::format(
+    all_.warnings.push_back(fmt::format(
         "{}: its loss is {}, that of {} is {}: losses of other texts do not mix in a fit",
         table.file,
         printable(table.loss),
@@ -237,7 +237,7 @@ class Collector {
   }
 
   const ObservationOptions& options_;
-  std::vector<std::string> asked_;  // those wanted first
+  std::vector<std::string> asked_;             // those wanted first
   std::map<std::string, std::size_t> places_;  // of other columns in all_.variables
   Observations all_;
   std::string loss_, file_of_loss_;                    // of the first file

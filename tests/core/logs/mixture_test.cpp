@@ -45,7 +45,8 @@ TEST(Mixture, IsNotOfNamesOfRunsOrSizes) {
 }
 
 TEST(Mixture, CountsRowsThatTheTableMarks) {
-  const auto marked = with_column("qc_outlier", {"False", "True", "False", "False", "True", "False"});
+  const auto marked =
+      with_column("qc_outlier", {"False", "True", "False", "False", "True", "False"});
   ASSERT_EQ(marked.warnings.size(), 1u);
   EXPECT_NE(marked.warnings[0].find("marks 2 of 6 rows"), std::string::npos);
   EXPECT_NE(marked.warnings[0].find("--where \"qc_outlier=False\""), std::string::npos);
@@ -80,7 +81,8 @@ TEST(Tables, GiveTokensAStepFromTokensAndSteps) {
 }
 
 TEST(Columns, OfQuantisationAndOfBestSizesAreKnown) {
-  for (const auto name : {"group", "group_size"}) EXPECT_EQ(meaning_of(name)->variable, "G") << name;
+  for (const auto name : {"group", "group_size"})
+    EXPECT_EQ(meaning_of(name)->variable, "G") << name;
   for (const auto name : {"delta_loss", "loss_gap", "gap"})
     EXPECT_EQ(meaning_of(name)->variable, "delta") << name;
   EXPECT_EQ(meaning_of("n_star")->variable, "N");

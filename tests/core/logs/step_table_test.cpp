@@ -165,11 +165,9 @@ TEST(Files, OfTheSameRunCountOnceAndMixedLossesAreNamed) {
   EXPECT_EQ(runs.rows, (Strings{"run a-1B in a.csv", "run 2B in b.csv", "c.csv line 2"}));
   EXPECT_EQ(runs.values, (std::vector<Doubles>{{1e9, 2e9, 3e9}, {7, 7, 7}, {4, 6, 8}}));
   EXPECT_EQ(runs.dropped.at(0).why, "stands twice: the same run as run a-1B in a.csv");
-  const auto note = std::find(runs.notes.begin(),
-                              runs.notes.end(),
-                              "b.csv: its loss is val_loss, that of a.csv is loss: losses of other "
-                              "texts do not mix in a fit");
-  EXPECT_NE(note, runs.notes.end());
+  EXPECT_EQ(runs.warnings,
+            Strings{"b.csv: its loss is val_loss, that of a.csv is loss: losses of other texts do "
+                    "not mix in a fit"});
   EXPECT_NE(std::find(runs.notes.begin(),
                       runs.notes.end(),
                       "c.csv: --batch-tokens has no effect: it has its own D"),
