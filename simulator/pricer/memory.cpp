@@ -35,41 +35,51 @@ void Pricer::resident_memory(const core::ParallelPlan& plan, std::vector<RankMem
 
 namespace {
 
-// Follows the short-lived memory of a rank through its actions, as the tensors of a graph at cell grain.
-class MemoryWalk {
+// What a cell of a stage adds to a rank's short-lived memory: most, while it runs, and for good, when it ends.
+struct CellStep {
+  std::int64_t most = 0, left = 0;
+};
+
+CellStep step_of(const core::CellMemory& cell, Part part) {
+  switch (part) {
+    case Part::forward: return {cell.forward_peak, cell.saved()};
+    case Part::backward: return {cell.backward_peak - cell.saved(), -cell.saved()};
+    case Part::input_gradient: return {std::max(cell.held, cell.input_peak - cell.saved()), cell.left_for_weights() - cell.saved()};
+    case Part::weight_gradient: return {0, -cell.left_for_weights()};
+  }
+  CORE_ASSERT(false);
+}
+
+// Steps of all parts of all stages of a table: the walk through a rank's actions looks up two numbers for each.
+class CellSteps {
  public:
-  void run(const core::CellMemory& cell, Part part) {
-    begin(cell, part);
-    end(cell, part);
+  template <class CellOf>
+  CellSteps(std::int64_t stages, const CellOf& cell_of) {
+    steps_.reserve(static_cast<std::size_t>(stages) * std::size(all_parts));
+    for (std::int64_t stage = 0; stage < stages; ++stage) {
+      for (std::size_t part = 0; part < std::size(all_parts); ++part) steps_.push_back(step_of(cell_of(stage), static_cast<Part>(part)));
+    }
   }
-  // Two that overlap; `most`: what they need together, where it is less than both from start to end.
-  void run_pair(const core::CellMemory& a, Part part_a, const core::CellMemory& b, Part part_b,
-                std::optional<std::int64_t> most) {
-    peak = std::max(peak, now + most.value_or(needs(a, part_a) + needs(b, part_b)));
-    end(a, part_a);
-    end(b, part_b);
+  const CellStep& operator()(const core::Action& a) const {
+    return steps_[std::size_t{a.stage} * std::size(all_parts) + static_cast<std::size_t>(a.kind)];
   }
-  std::int64_t now = 0, peak = 0;
 
  private:
-  // What a cell adds while it runs to what is there before.
-  static std::int64_t needs(const core::CellMemory& cell, Part part) {
-    switch (part) {
-      case Part::forward: return cell.forward_peak;
-      case Part::backward: return cell.backward_peak - cell.saved();
-      case Part::input_gradient: return std::max(cell.held, cell.input_peak - cell.saved());
-      case Part::weight_gradient: return 0;
-    }
-    CORE_ASSERT(false);
+  std::vector<CellStep> steps_;
+};
+
+// Follows the short-lived memory of a rank through its actions, as the tensors of a graph at cell grain.
+struct MemoryWalk {
+  std::int64_t now = 0, peak = 0;
+
+  void run(const CellStep& step) {
+    peak = std::max(peak, now + step.most);
+    now += step.left;
   }
-  void begin(const core::CellMemory& cell, Part part) { peak = std::max(peak, now + needs(cell, part)); }
-  void end(const core::CellMemory& cell, Part part) {
-    switch (part) {
-      case Part::forward: now += cell.saved(); break;
-      case Part::backward: now -= cell.saved(); break;
-      case Part::input_gradient: now += cell.left_for_weights() - cell.saved(); break;
-      case Part::weight_gradient: now -= cell.left_for_weights(); break;
-    }
+  // Two that overlap; `most`: what they need together, where it is less than both from start to end.
+  void run_pair(const CellStep& a, const CellStep& b, std::optional<std::int64_t> most) {
+    peak = std::max(peak, now + most.value_or(a.most + b.most));
+    now += a.left + b.left;
   }
 };
 
@@ -123,9 +133,9 @@ void Pricer::short_lived_memory(const core::ParallelPlan& plan, const core::Sche
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     for (const auto& run : stages_[s].runs) cells_[s].add(run.body->memory, run.count);
   }
-  const auto cell_of = [&](const core::Action& a) -> const core::CellMemory& {
-    return cells_[static_cast<std::size_t>(table.model_stage(a.stage))];
-  };
+  const CellSteps step_of_action(table.stages(), [&](std::int64_t stage) -> const core::CellMemory& {
+    return cells_[static_cast<std::size_t>(table.model_stage(stage))];
+  });
   if (plan.offload.activations) {
     std::vector<double> kept;
     for (const auto& cell : cells_) kept.push_back(static_cast<double>(cell.host));
@@ -153,9 +163,9 @@ void Pricer::short_lived_memory(const core::ParallelPlan& plan, const core::Sche
       const auto& a = actions[i];
       if (a.with_next && i + 1 < actions.size()) {
         const auto& b = actions[++i];
-        walk.run_pair(cell_of(a), a.kind, cell_of(b), b.kind, pair_peak(a, b));
+        walk.run_pair(step_of_action(a), step_of_action(b), pair_peak(a, b));
       } else {
-        walk.run(cell_of(a), a.kind);
+        walk.run(step_of_action(a));
       }
     }
     out[r].short_lived = walk.peak;
