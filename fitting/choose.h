@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fitting/fit.h"
-#include "fitting/runs.h"
+#include "fitting/runs/runs.h"
 
 namespace fitting {
 

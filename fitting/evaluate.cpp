@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/io/json_writer.h"
-#include "fitting/bootstrap.h"
+#include "fitting/solver/bootstrap.h"
 
 namespace fitting {
 

@@ -9,7 +9,7 @@
 #include "core/io/document.h"
 #include "fitting/fit_estimates.h"
 #include "fitting/fit_warnings.h"
-#include "fitting/reduced.h"
+#include "fitting/solver/reduced.h"
 
 namespace fitting {
 namespace {

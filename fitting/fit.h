@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "fitting/bootstrap.h"
+#include "fitting/solver/bootstrap.h"
 #include "fitting/fitted_law.h"
-#include "fitting/outliers.h"
-#include "fitting/solver.h"
+#include "fitting/runs/outliers.h"
+#include "fitting/solver/solver.h"
 
 namespace fitting {
 
@@ -57,7 +57,7 @@ struct FitReport {
   std::vector<std::pair<std::string, double>> compared;  // S at other constants
   std::int64_t rows = 0, starts = 0, starts_at_best = 0;
   bool converged = false, batched = false;
-  bool projected = false;            // by fitting/projection.h: the objective is the sum of squares of measured - law
+  bool projected = false;            // by fitting/solver/projection.h: the objective is the sum of squares of measured - law
   std::vector<Basin> minima;         // the best and others within 2 % of its objective
   std::optional<HeldOut> held_out;
   std::vector<Profile> profiles;

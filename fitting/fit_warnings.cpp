@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "fitting/row_fit.h"
+#include "fitting/solver/row_fit.h"
 
 namespace fitting {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/io/document.h"
-#include "fitting/bits.h"
-#include "fitting/optimum_report.h"
+#include "fitting/optimum/bits.h"
+#include "fitting/optimum/optimum_report.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
 #include "simulator/request.h"

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/io/data_dir.h"
 #include "core/io/document.h"
-#include "fitting/recipe_effects.h"
+#include "fitting/precision/recipe_effects.h"
 
 namespace planner {
 

@@ -3,9 +3,9 @@
 #include <benchmark/benchmark.h>
 
 #include "core/io/data_dir.h"
-#include "fitting/bootstrap.h"
-#include "fitting/runs.h"
-#include "fitting/solver.h"
+#include "fitting/solver/bootstrap.h"
+#include "fitting/runs/runs.h"
+#include "fitting/solver/solver.h"
 
 namespace {
 

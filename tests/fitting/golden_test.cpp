@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "fitting/fitted_law.h"
-#include "fitting/optimum.h"
+#include "fitting/optimum/optimum.h"
 #include "tests/fitting/laws_golden.h"
 
 namespace fitting {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "fitting/akima.h"
+#include "fitting/best_sizes/akima.h"
 
 namespace fitting {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/io/data_dir.h"
-#include "fitting/runs.h"
+#include "fitting/runs/runs.h"
 
 namespace fitting {
 

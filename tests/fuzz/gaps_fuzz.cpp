@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "fitting/gaps.h"
-#include "fitting/gaps_report.h"
+#include "fitting/precision/gaps.h"
+#include "fitting/precision/gaps_report.h"
 
 namespace {
 
