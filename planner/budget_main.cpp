@@ -19,8 +19,8 @@ namespace {
 
 struct Options {
   planner::BudgetRequest request;
-  std::optional<double> days, usd;
-  std::string flops, inference_tokens, unique_tokens, format = "table", output;
+  std::optional<double> days;
+  std::string usd, flops, inference_tokens, unique_tokens, format = "table", output;
   bool quiet = false, reproducible = false;
   int threads = 0;
 };
@@ -32,10 +32,10 @@ double positive(double value, const char* flag) {
 }
 
 planner::Budget budget_of(const Options& o) {
-  const int given = (o.days ? 1 : 0) + (o.usd ? 1 : 0) + (o.flops.empty() ? 0 : 1);
+  const int given = (o.days ? 1 : 0) + (o.usd.empty() ? 0 : 1) + (o.flops.empty() ? 0 : 1);
   if (given != 1) throw core::InputError(fmt::format("budget: found {} of --days, --usd and --flops, expected one", given));
   if (o.days) return {planner::Budget::Kind::days, positive(*o.days, "--days")};
-  if (o.usd) return {planner::Budget::Kind::usd, positive(*o.usd, "--usd")};
+  if (!o.usd.empty()) return {planner::Budget::Kind::usd, simulator::parse_count(o.usd, "--usd")};
   return {planner::Budget::Kind::flops, simulator::parse_count(o.flops, "--flops")};
 }
 
@@ -96,7 +96,7 @@ void add_question(CLI::App& app, Options& o) {
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   app.add_option("--days", o.days, "budget: days of all GPUs");
-  app.add_option("--usd", o.usd, "budget: dollars");
+  app.add_option("--usd", o.usd, "budget: dollars, such as 200K or 2e6");
   app.add_option("--flops", o.flops, "budget: training FLOPs, 6 a parameter and token, such as 1e24");
   app.add_option("--law", r.law, "scaling law: of --list laws, or a file of fit --save")->capture_default_str();
   app.add_option("--inference-tokens", o.inference_tokens, "tokens to serve, paid for from the same budget");
