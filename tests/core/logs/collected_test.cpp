@@ -4,36 +4,18 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <string>
 
-#include "core/error.h"
 #include "core/logs/observations.h"
+#include "tests/core/logs/reading.h"
 
 namespace core {
 namespace {
-
-using Strings = std::vector<std::string>;
 
 const std::filesystem::path shared = std::filesystem::path(FORETRAIN_SOURCE_DIR) / ".." / "shared";
 
 #define SKIP_WITHOUT(folder) \
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "SKIPPED: no " << (folder) << " here"
-
-ObservationOptions wanting(Strings wanted) {
-  ObservationOptions options;
-  options.wanted = std::move(wanted);
-  return options;
-}
-
-std::string complaint(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 // Numbers of rows: the files' README.
 TEST(CollectedTables, OfScalingRunsAreReadAsTheyAre) {

@@ -2,25 +2,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 
 #include "core/error.h"
 #include "core/logs/log_format.h"
 #include "core/logs/log_text.h"
 #include "core/logs/observations.h"
+#include "tests/core/logs/reading.h"
 
 namespace core {
 namespace {
-
-using Strings = std::vector<std::string>;
-using Doubles = std::vector<double>;
-
-ObservationOptions wanting(Strings wanted) {
-  ObservationOptions options;
-  options.wanted = std::move(wanted);
-  return options;
-}
 
 Observations read(const std::string& text,
                   const std::string& name = "run.log",

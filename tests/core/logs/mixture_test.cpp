@@ -9,11 +9,10 @@
 #include "core/error.h"
 #include "core/logs/observations.h"
 #include "core/logs/variables.h"
+#include "tests/core/logs/reading.h"
 
 namespace core {
 namespace {
-
-using Strings = std::vector<std::string>;
 
 Observations read(std::string text, Strings wanted = {"N", "D", "L"}) {
   ObservationOptions options;

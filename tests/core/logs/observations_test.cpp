@@ -5,36 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <string>
 
-#include "core/error.h"
 #include "core/logs/cell.h"
 #include "core/logs/variables.h"
+#include "tests/core/logs/reading.h"
 
 namespace core {
 namespace {
 
-using Strings = std::vector<std::string>;
-using Doubles = std::vector<double>;
-
-ObservationOptions wanting(Strings wanted) {
-  ObservationOptions options;
-  options.wanted = std::move(wanted);
-  return options;
-}
-
 Observations read(std::string text, const ObservationOptions& options = wanting({"N", "D", "L"})) {
   return parse_observations(std::move(text), "runs.csv", options);
-}
-
-std::string complaint(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Cell, ReadsNumbersAsPeopleWriteThem) {

@@ -6,32 +6,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 
-#include "core/error.h"
 #include "core/logs/observations.h"
+#include "tests/core/logs/reading.h"
 
 namespace core {
 namespace {
-
-using Strings = std::vector<std::string>;
-using Doubles = std::vector<double>;
-
-ObservationOptions wanting(Strings wanted) {
-  ObservationOptions options;
-  options.wanted = std::move(wanted);
-  return options;
-}
-
-std::string complaint(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 // Two runs side by side, the second shorter, with the ranges that wandb writes beside each.
 std::string wide(const std::string& metric) {
