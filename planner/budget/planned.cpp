@@ -85,11 +85,12 @@ double least_step(const simulator::Setting& setting, const simulator::Curves& cu
 
 PlannedTimes::PlannedTimes(std::vector<PoolSetting> pools, std::vector<core::ModelSpec> models)
     : pools_(std::move(pools)), models_(std::move(models)) {
+  CORE_ASSERT(!models_.empty());
   for (const auto& pool : pools_) {
     auto setting = pool.setting;
+    setting.model = models_.front();
+    const simulator::Bench bench(setting);
     for (const auto& model : models_) {
-      setting.model = model;
-      const simulator::Bench bench(setting);
       least_.push_back(least_step(setting, bench.curves(), model, pool.request.global_batch));
       at_peak_.push_back(step_at_peak(setting, model, pool.request.global_batch));
     }
