@@ -1,6 +1,6 @@
 #include "fitting/choose.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -21,20 +21,12 @@ bool takes_part(const Law& law) {
   return law.output == "L" && !law.parameters.empty() && !law.training_flops.empty();
 }
 
-// Whether the rows differ in a variable: where no column has it, it is the same in all.
-bool given(const Runs& runs, const std::string& variable) {
-  return std::none_of(runs.observations.notes.begin(), runs.observations.notes.end(), [&](const auto& note) {
-    return note.rfind(variable + " <- ", 0) == 0 && note.find("no column has it") != std::string::npos;
-  });
-}
-
 Candidate tried(const Law& law, const std::vector<std::filesystem::path>& files, const RunOptions& options, FitOptions fit_options) {
   Candidate candidate{&law, std::numeric_limits<double>::infinity(), {}};
   try {
     const auto runs = read_runs(law, files, options);
-    for (const auto& variable : law.variables) {
-      if (given(runs, variable.name)) continue;
-      candidate.line = fmt::format("{:<18} not fitted: no column has {}, {}", law.name, variable.name, variable.meaning);
+    if (!runs.assumed.empty()) {  // what is the same in all rows tells nothing of the law
+      candidate.line = fmt::format("{:<18} not fitted: no column has {}", law.name, fmt::join(runs.assumed, ", "));
       return candidate;
     }
     fit_options.held_out = runs.held_out;

@@ -203,7 +203,7 @@ class Fitting {
     for (auto& draw : result.draws) report_.law.draws.push_back(reduced_.expand(draw));
   }
 
-  // Along a parameter: over its bootstrap interval widened by half, or from a third to three times its value.
+  // Along a parameter, from a third to three times its value.
   void profile(const Solver& solver, const std::string& name) {
     const auto& parameters = reduced_.law().parameters;
     const auto found = std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == name; });

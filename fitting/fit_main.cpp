@@ -16,8 +16,8 @@
 #include "fitting/fit_report.h"
 #include "fitting/listing.h"
 #include "fitting/plots/plot.h"
-#include "fitting/solver/projection_fit.h"
 #include "fitting/runs/runs.h"
+#include "fitting/solver/projection_fit.h"
 #include "simulator/cli.h"
 #include "simulator/report.h"
 #include "simulator/version.h"
@@ -25,7 +25,7 @@
 namespace {
 
 struct Options {
-  std::string law, formula, from, format = "table", output, save, list, resample = "cases", bootstrap_from = "best";
+  std::string law, formula, from, format = "table", output, save, list, resample = "cases";
   std::string plot_kind = "loss", method = "huber";
   std::vector<std::string> files, columns, fix, tie, free, compare, plots;
   std::string N, batch_tokens;
@@ -171,7 +171,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--keep-duplicates", o.runs.reading.keep_duplicates, "fit runs that stand twice too");
   app.add_option("--fix", o.fix, "parameters to hold, such as alpha=0.34,E=1.69");
   app.add_option("--tie", o.tie, "parameters that equal another, such as beta=alpha");
-  app.add_option("--from", o.from, "constants (of `fit --list`, or a saved law) that parameters keep, but those of --free");
+  app.add_option("--from", o.from, "constants (of `fit --list constants`, or a saved law) that parameters keep, but those of --free");
   app.add_option("--free", o.free, "parameters that are fitted with --from")->delimiter(',');
   app.add_option("--holdout", o.runs.holdout, "runs to predict and not to fit, such as compute>1e21");
   app.add_option("--bootstrap", o.fit.bootstrap, "resamples for intervals, such as 4000")->check(CLI::Range(0, 10000000));

@@ -1,9 +1,6 @@
 // fit: scaling laws from runs, and what they say.
-#include <fmt/format.h>
-
 #include <string_view>
 
-#include "core/io/document.h"
 #include "fitting/best_sizes_main.h"
 #include "fitting/evaluate_main.h"
 #include "fitting/fit_main.h"

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/io/document.h"
+#include "fitting/named_values.h"
 #include "fitting/optimum/bits.h"
 #include "fitting/optimum/optimum_report.h"
 #include "simulator/cli.h"
@@ -42,26 +43,17 @@ void read_variables(const std::vector<std::string>& words,
   std::vector<std::string> known;
   for (const auto& variable : law.variables) known.push_back("--" + variable.name);
   flags.insert(flags.end(), known.begin(), known.end());
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    auto name = words[i], value = std::string();
-    if (const auto equals = name.find('='); equals != std::string::npos) {
-      value = name.substr(equals + 1);
-      name.resize(equals);
-    } else if (i + 1 < words.size()) {
-      value = words[++i];
-    }
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      const auto near = core::nearest_name(name, flags);
-      throw core::InputError(fmt::format("found \"{}\", expected an option of --help, or a variable of {}: {}{}", core::printable(name),
-                                         law.name, fmt::join(known, ", "), near ? fmt::format("; nearest is {}", *near) : ""));
-    }
-    const double number = simulator::parse_count(value, name);
-    if (name == "--N" && question.parameters) throw core::InputError("--N: found with --parameters or twice, expected one of them once");
-    if (name == "--N") question.parameters = number;
-    else if (!question.fixed.emplace(name.substr(2), number).second) {
-      throw core::InputError(fmt::format("{}: found twice, expected once", name));
-    }
-  }
+  const auto check = [&](const std::string& name) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) return;
+    const auto near = core::nearest_name(name, flags);
+    throw core::InputError(fmt::format("found \"{}\", expected an option of --help, or a variable of {}: {}{}", core::printable(name),
+                                       law.name, fmt::join(known, ", "), near ? fmt::format("; nearest is {}", *near) : ""));
+  };
+  question.fixed = fitting::named_values(words, check);
+  const auto size = question.fixed.extract("N");
+  if (size.empty()) return;
+  if (question.parameters) throw core::InputError("--N: found with --parameters, expected one of them");
+  question.parameters = size.mapped();
 }
 
 // "E=1,2,4".

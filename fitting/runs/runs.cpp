@@ -126,7 +126,10 @@ Runs runs_of(const Law& law, core::Observations observations, const RunOptions& 
     for (double& v : values) {
       if (std::isnan(v) && variable.otherwise) v = *variable.otherwise;
     }
-    if (column == nullptr) read.notes.push_back(fmt::format("{} <- {:g}, {}: no column has it", variable.name, *variable.otherwise, variable.meaning));
+    if (column == nullptr) {
+      read.notes.push_back(fmt::format("{} <- {:g}, {}: no column has it", variable.name, *variable.otherwise, variable.meaning));
+      runs.assumed.push_back(variable.name);
+    }
     runs.rows.columns.push_back(std::move(values));
   }
   const auto* measured = read.find(law.output);

@@ -23,6 +23,7 @@ struct Runs {
   core::Observations observations;    // rows left out here are among its dropped ones
   Rows rows;
   std::vector<bool> held_out;         // [row]
+  std::vector<std::string> assumed;   // variables that no column has: the same in all rows
 };
 
 // Reads files as rows of a law: its variables and its value, those with a value of their own only where a column has them. Throws
